@@ -1,5 +1,5 @@
-//! A lock that nobody waits for: those of the standard library and of parking_lot, and the recorder's in their place,
-//! which must cost no more than a load and a branch while recording is off.
+//! Locks without contention: those of the standard library and of parking_lot, and the recorder's replacements. While
+//! recording is off, a replacement must cost no more than a load and a branch.
 
 use std::hint::black_box;
 

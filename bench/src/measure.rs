@@ -1,6 +1,6 @@
 //! Takes the time: slices of the untraced twin and of the measured variant alternate in one process,
-//! and the middle one of each counts. The unit is CPU time of the calling thread, so that other
-//! processes hardly matter; how threads scale is told in wall time too, which needs a quiet machine.
+//! and the middle one of each counts. The unit is CPU time of the calling thread, so other processes
+//! hardly matter. Scaling with threads is also measured in wall time, which needs a quiet machine.
 
 use std::error::Error;
 use std::fmt;
@@ -21,7 +21,8 @@ pub(crate) struct Figures {
     scaling: Option<[Scaling; 2]>,
 }
 
-/// Calls a second of all threads together, over as many times those of one alone.
+/// The calls a second of N threads together, divided by N times the calls a second of one thread
+/// alone.
 struct Scaling {
     cpu: f64,
     wall: f64,

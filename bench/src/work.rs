@@ -1,6 +1,6 @@
 //! The functions that are measured. `untraced`, `traced` and `untimed` hold the same text in one binary,
 //! and differ in the attribute only; `Caller` makes calls of either, or of the floor. Bodies must stay
-//! small, and opaque enough that the compiler can neither inline nor simplify one of them.
+//! small. The compiler must not be able to inline or simplify them.
 
 use std::hint::black_box;
 
@@ -54,7 +54,8 @@ pub(crate) enum Body {
     Leaf,
     /// The naive recursive function: calls within calls.
     Fib,
-    /// So many multiplies, each waiting for the one before, and for the call before.
+    /// This number of multiplies. Each one depends on the previous one, and the first depends on the
+    /// previous call.
     Chain(u32),
 }
 

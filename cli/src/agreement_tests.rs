@@ -24,7 +24,7 @@ use crate::tally::Tally;
 use crate::testing::random_trace::RandomTrace;
 use crate::tree::tests::{short_of, sums_of};
 
-/// What is known of a function's calls: how many, how many of them clipped, ticks in them alone.
+/// The figures of a function's calls: their number, the number of clipped ones, and the ticks in the function itself.
 type Sums = BTreeMap<u32, [u64; 3]>;
 
 /// Calls with a missing edge: entries, exits of calls around which another one ended, exits at the end.

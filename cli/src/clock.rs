@@ -1,5 +1,5 @@
-//! What is wrong with a trace's clock, in words: what the recorder said of it, and where it jumped. Every command that
-//! shows times says it. A time of day that was set, and errors that the trace states, are told as such.
+//! The faults of a trace's clock, in words: those that the recorder noted, and the jumps. Every command that shows
+//! times prints them. It names a time of day that was set, and the errors that the trace states.
 
 use std::path::Path;
 
@@ -90,7 +90,7 @@ pub(crate) fn breaks_in_words(breaks: u64) -> String {
     )
 }
 
-/// Says on stderr what is wrong with the clock of a trace, where the output has no place for it.
+/// Prints the faults of a trace's clock to stderr, for outputs that have no place for them.
 pub(crate) fn warn(trace: &Path, clock: &Clock) {
     for note in notes(clock) {
         ui::complain(&format!("{}: {note}", ui::path(trace)));

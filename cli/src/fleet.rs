@@ -84,7 +84,7 @@ pub struct TraceFigures {
     pub damage: Option<(u64, String)>,
 }
 
-/// Prepares for traces of which each may take so much memory, on that many threads.
+/// Sets the memory that each trace may take, and the number of threads.
 pub fn prepare(max_memory: u64, jobs: Option<std::num::NonZeroUsize>) {
     memory::set_limit(max_memory);
     ui::set_jobs(jobs);
@@ -112,7 +112,8 @@ pub fn jobs_of(text: &str) -> Result<std::num::NonZeroUsize, &'static str> {
     ui::jobs_of(text)
 }
 
-/// The traces that are meant by a path: of a folder that is none itself, those in it.
+/// The traces that a path stands for. A folder that is not a trace itself stands for the traces in
+/// it.
 ///
 /// # Errors
 /// If the folder can't be read, or has no trace in it.

@@ -143,7 +143,7 @@ fn command_line() -> clap::Command {
     ))
 }
 
-/// What `--color` says, for the help and for what is wrong with the command line itself.
+/// The value of `--color`, for the help and for errors in the command line.
 fn asked_colour(words: &[OsString]) -> ColorChoice {
     let end = words.iter().position(|word| word == "--");
     let words = &words[..end.unwrap_or(words.len())];
@@ -201,8 +201,8 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// Prints a help text, the version or what is wrong with the command line; without colours where that has
-/// something in it that a terminal would obey, or a line that is wider than the terminal.
+/// Prints a help text, the version, or an error in the command line. A text with control characters, or with a
+/// line that is wider than the terminal, is printed without colours.
 fn show(error: &clap::Error) -> ExitCode {
     let plain = error.render().to_string();
     let most = ui::error_columns().filter(|_| error.use_stderr());

@@ -2,7 +2,7 @@
 //! `--max-memory` is refused. The message names what grew, and the option that allows more. A caller that is refused
 //! memory ends its own work.
 //!
-//! What a C library allocates is told by [`BorrowedMemory`].
+//! [`BorrowedMemory`] adds the memory that a C library allocates.
 
 use std::alloc::System;
 use std::fmt;

@@ -120,11 +120,11 @@ pub(crate) struct Parts {
 pub(crate) struct Absence {
     course: Course,
     untimed: Untimed,
-    /// So many of the outermost open calls were open when the state changed last.
+    /// The number of open calls, from the outermost on, that were open at the last change of the state.
     aside: usize,
     /// What the innermost of these had spent in calls when it became that.
     base: u64,
-    /// What calls spent that no call of the trace has made.
+    /// The time of calls that no call of the trace has made.
     orphans: OffCpu,
 }
 
@@ -165,8 +165,8 @@ impl Absence {
         self.course.current().until
     }
 
-    /// Goes to the moment of the next edge. `take` gets the place of an open call, and what its own time has less: that
-    /// of the calls that it made and that began and ended in this state.
+    /// Goes to the moment of the next edge. `take` gets the open calls up to one whose own time shrinks, and the time
+    /// to subtract: that of the calls which it made and which began and ended in this state.
     #[cold]
     pub(crate) fn reach<T>(
         &mut self,

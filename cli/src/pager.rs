@@ -48,7 +48,7 @@ pub(crate) fn end() {
     }
 }
 
-/// What was asked for; `None`: nothing was.
+/// The pager that the environment names, if any.
 fn asked() -> Option<OsString> {
     ["FDR_PAGER", "PAGER"].into_iter().find_map(env::var_os)
 }
@@ -72,7 +72,7 @@ fn start() -> Option<Pager> {
     }
     let mut child = command.stdin(Stdio::piped()).spawn().ok()?;
     let input = child.stdin.take()?;
-    // ^C is for the pager: it stops what it does, and goes on.
+    // ^C is for the pager, which then stops its current work and stays. So this process ignores SIGINT.
     let _ = flag::register(SIGINT, Arc::default());
     Some(Pager::Runs(child, input.into()))
 }

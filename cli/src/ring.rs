@@ -123,7 +123,7 @@ impl Ring {
 }
 
 impl Owner {
-    /// Why a ring of such a process is there, in the one word that a trace has for it.
+    /// The reason that a trace of this process's ring has, in one word.
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Owner::Runs => "snapshot",
@@ -138,10 +138,10 @@ impl Owner {
     }
 }
 
-/// A file that is a regular one: neither a pipe, on which opening would wait, nor a device.
+/// Opens a regular file. A pipe, on which opening would wait, and a device are errors.
 ///
 /// # Errors
-/// Where it is none, or can't be opened.
+/// If the file is not a regular file, or can't be opened.
 pub(crate) fn regular(path: &Path) -> anyhow::Result<File> {
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(O_NONBLOCK).open(path);

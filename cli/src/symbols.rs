@@ -61,7 +61,8 @@ impl<'a> Symbols<'a> {
 
 /// The file, if it is still the one that was loaded.
 fn open(module: &Module) -> Option<Loader> {
-    // Only what is needed is read: with debug information a program may be larger than the memory that is allowed.
+    // Reads only the needed parts of the file, because a program with debug information may be larger than the memory
+    // limit.
     let bytes = ReadCache::new(File::open(&module.path).ok()?);
     let file = ElfFile64::<object::Endianness, _>::parse(&bytes).ok()?;
     let build = file.build_id().ok()?;
@@ -71,8 +72,8 @@ fn open(module: &Module) -> Option<Loader> {
     Loader::new(&module.path).ok()
 }
 
-/// The innermost function of the program's own code that was inlined there, or else the function that is there: one of the
-/// standard library says little of where the program was.
+/// The innermost of the functions at this address that is the program's own. If there is none, the function that
+/// contains the address: a function of the standard library says little about where the program was.
 fn frame(loader: &Loader, address: u64) -> Option<CodeLocation> {
     let mut last = None;
     if let Ok(mut frames) = loader.find_frames(address) {

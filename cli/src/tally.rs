@@ -1,5 +1,5 @@
-//! Counts what is in a trace: the sink of `fdr info`, beside the writer in `fdr convert`, and what `fdr listen` says of
-//! what came.
+//! Counts the content of a trace. This sink serves `fdr info`. In `fdr convert` it runs beside the writer, and in `fdr
+//! listen` it counts the received trace.
 
 use std::collections::BTreeMap;
 
@@ -20,13 +20,13 @@ pub(crate) struct Tally {
     by_id: BTreeMap<ThreadId, usize>,
     current: usize,
     damage: Damage,
-    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT); there when all is counted.
+    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT). Empty until the whole trace is counted.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Those that were not kept.
     pub(crate) more_diagnostics: u64,
 }
 
-/// What is in one thread.
+/// The counts of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadTally {
     pub(crate) thread: Thread,
@@ -61,7 +61,7 @@ fn join_times(
     both.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
 }
 
-/// The kinds of notes that are told apart.
+/// The number of notes of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     pub(crate) events: u64,
@@ -204,7 +204,7 @@ impl Tally {
         threads.fold(None, join_times)
     }
 
-    /// Adds what was found when the trace was opened, and says what is wrong with it.
+    /// Adds the damage that was found when the trace was opened, and reports it.
     pub(crate) fn opened(&mut self, source: &dyn Source) {
         let found = source.diagnostics().iter().cloned();
         found.for_each(|diagnostic| self.damage.add(diagnostic));
@@ -251,8 +251,8 @@ impl Tally {
         self.threads.iter().map(|seen| seen.synthetic).sum()
     }
 
-    /// Whether a thread may have been in a call when the trace was written: a writer has ended calls, or some have no
-    /// exit.
+    /// Whether a thread may have been in a call when the trace was written. The sign is an exit that a writer added,
+    /// or a call without an exit.
     pub(crate) fn may_be_open(&self) -> bool {
         let may_be = |seen: &ThreadTally| seen.added_exits > 0 || seen.unbalanced != 0;
         self.synthetic() > 0 && self.threads.iter().any(may_be)

@@ -81,7 +81,7 @@ pub(crate) fn is_timeless(info: &TraceInfo) -> bool {
     info.format.ends_with(", without times")
 }
 
-/// What the trace says of records that are not in it at all; `None` where there are none.
+/// How many records the trace counts as missing, in words. `None`: no record is missing.
 pub(crate) fn missing(missing: &Missing) -> Option<String> {
     let mut parts = Vec::new();
     if missing.dropped > 0 {
@@ -116,8 +116,7 @@ pub(crate) fn doubtful_counts(counts: &Counts, found: u64, damaged: bool) -> Opt
     ))
 }
 
-/// Says that a trace is damaged, before anything is said of what is in it. `diagnostics` are in the
-/// order of the file.
+/// Warns that a trace is damaged, before its content is shown. `diagnostics` are in the order of the file.
 pub(crate) fn warn_of_damage(file: &Path, diagnostics: &[Diagnostic], more: u64) {
     let Some(first) = diagnostics.first() else {
         return;

@@ -132,7 +132,7 @@ pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(front.chain(['…']).chain(end).collect())
 }
 
-/// The name of a function without so many of its first parts that it has at most so many characters, if that can be.
+/// Removes parts from the beginning of a function's name until it has at most `most` characters, if possible.
 pub(crate) fn last_parts(name: &str, most: usize) -> &str {
     let mut rest = name;
     // The parts of a generic argument or of a trait mean nothing without the rest.
@@ -172,8 +172,8 @@ pub(crate) fn set_colour(colour: Colour) {
     COLOUR.store(colour as usize, Ordering::Relaxed);
 }
 
-/// Whether standard output may be coloured: as `--color` says, else as NO_COLOR, CLICOLOR_FORCE and TERM say,
-/// else where it is a terminal.
+/// Whether standard output is coloured. `--color` decides first, then NO_COLOR, CLICOLOR_FORCE and TERM. Without any of
+/// these, a terminal gets colours.
 pub(crate) fn colour() -> bool {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     match COLOUR.load(Ordering::Relaxed) {
@@ -230,7 +230,7 @@ pub(crate) fn jobs_of(text: &str) -> Result<NonZeroUsize, &'static str> {
     number.ok_or("not a number of threads from 1 on; leave the option out for one per core")
 }
 
-/// What was asked for; 0: nothing.
+/// The value of `--jobs`; 0: the option is not given.
 static JOBS: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets how many threads may work.
@@ -246,8 +246,8 @@ pub(crate) fn jobs() -> usize {
         .map_or(1, NonZeroUsize::get)
 }
 
-/// Standard output. All that a command prints goes through this: it notes that the reader went away,
-/// whatever is made of the error on its way up.
+/// Standard output. Everything that a command prints goes through this type. It notes that the reader has closed the
+/// pipe, even if a caller drops the error.
 #[derive(Debug)]
 pub(crate) struct StandardOutput(File);
 

@@ -2,8 +2,8 @@
 
 use std::io;
 
-/// Text in lines of at most so many characters, which break at spaces; all but the first are indented. A
-/// word is never cut.
+/// Breaks a text at spaces into lines of at most `width` characters. All lines except the first are
+/// indented. A word is never cut.
 pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
     let (mut out, mut column) = (String::new(), 0);
     for (nth, word) in text.split(' ').enumerate() {

@@ -1,5 +1,5 @@
-//! `cargo fdr` on a workspace of odd sources: what it changes, what it says, and that nothing is left of it. A crate
-//! of its own stands for the recorder, so that nothing here takes long to build.
+//! `cargo fdr` on a workspace of odd sources: its changes, its messages, and the removal of every change. A small
+//! crate stands in for the recorder, so that the builds are short.
 
 use std::collections::BTreeMap;
 use std::fs;

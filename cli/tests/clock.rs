@@ -160,7 +160,7 @@ fn calls_open_at_a_break_are_clipped() {
         let text = answer(&[command, &trace]);
         assert!(text.contains(said), "{command}: {text}");
     }
-    // The same in other formats, where it is a place at which nothing is known to be missing.
+    // The same in other formats. There the jump is a break at which no record is known to be missing.
     for format in ["xray1", "heph", "htdump", "iet", "ctf"] {
         let to = folder.file(format);
         assert!(

@@ -238,7 +238,8 @@ fn only_traces_are_replaced_by_folders() {
             "{output:?}"
         );
         assert_eq!(contents(&other), ["notes"]);
-        // Empty, it may go; and so may a trace, unless somebody put a folder into it.
+        // `--force` may replace an empty folder, and a folder that is a trace, unless the user has put a
+        // folder into it.
         fs::remove_file(other.join("notes")).unwrap();
         for _ in 0..2 {
             answer(&force);

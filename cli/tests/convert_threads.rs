@@ -65,8 +65,8 @@ fn event(place: (u32, u32, u64), times: (u64, u64), description: &str) -> Vec<u8
     packet
 }
 
-/// What runs in turns on stream 7, and a stream whose number is what another may be given. They overlap,
-/// and have 1 to 6 calls.
+/// Substreams that take turns on stream 7, and streams with numbers that the tool could give to another thread.
+/// They overlap, and have 1 to 6 calls.
 fn substreams() -> Vec<u8> {
     let places = [
         (7, 0),

@@ -1,5 +1,5 @@
-//! `fdr convert --to` with formats that are only written: where they go, what is selected, what becomes of a failure,
-//! and what is said to somebody who gives one to be read. Sums, names and losses are tested beside the writers.
+//! `fdr convert --to` with formats that are only written: paths of outputs, selections, failures, and the error for a
+//! command that tries to read such a file. Sums, names and losses are tested beside the writers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

@@ -1,5 +1,5 @@
-//! Files as the tool meets them: traces that are damaged or not whole, what is no trace at all, and
-//! outputs that can't be written. Each is one line on stderr that says what to do.
+//! Damaged and incomplete traces, files that are no traces, and outputs that can't be written. For
+//! each the tool prints one line on stderr, which says what to do.
 
 use std::process::Stdio;
 

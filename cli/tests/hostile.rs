@@ -251,7 +251,7 @@ fn no_output_acts_on_a_terminal(long: usize) {
             let arguments = [arguments, &[trace.as_str()]].concat();
             let output = run(folder.path(), &arguments);
             let text = harmless(&output.stdout, &format!("{arguments:?}"));
-            // Names are shown, not swallowed: the test would see nothing otherwise.
+            // The names must be in the output. Otherwise the test would check nothing.
             if arguments.contains(&"--functions") && output.status.success() {
                 assert!(text.contains("alert(1)"), "{arguments:?}: {text}");
             }

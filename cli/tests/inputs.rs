@@ -1,5 +1,5 @@
-//! What a command line may name as a trace: standard input, compressed files, folders of traces, several; and
-//! folders for what is written.
+//! The inputs of command lines: standard input, compressed files, folders of traces, several traces. Also
+//! folders for outputs.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -111,7 +111,7 @@ fn packed_files_are_read(step: usize) {
             whole.len()
         );
         assert!(stderr(&output).contains(&said), "{output:?}");
-        // Of a damaged one, nothing that the damage may have changed.
+        // From a damaged file, no byte that the damage may have changed.
         let mut damaged = whole.clone();
         let middle = damaged.len() / 2;
         damaged[middle] ^= 0x55;

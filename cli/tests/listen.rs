@@ -1,5 +1,5 @@
-//! `fdr listen`: what plain clients send over every kind of address is kept byte for byte, also where
-//! they are cut off; the exit code says whether it is a whole trace.
+//! `fdr listen`: the bytes that plain clients send over every kind of address are kept, even if a
+//! connection breaks. The exit code says whether they are a whole trace.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -74,7 +74,7 @@ impl Listener {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
-    /// Its exit code, and the rest of what it said.
+    /// The exit code, and the rest of stderr.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         while self.lines.read_line(&mut text).unwrap() > 0 {}
@@ -88,7 +88,7 @@ pub(crate) fn send(port: u16, bytes: &[u8]) {
     stream.write_all(bytes).unwrap();
 }
 
-/// Waits until so many bytes are in the one file of a folder whose name has `part` in it.
+/// Waits until the one file of a folder whose name contains `part` has `bytes` bytes.
 fn wait_for(folder: &Path, part: &str, bytes: usize) {
     let end = Instant::now() + Duration::from_secs(30);
     let size = || {

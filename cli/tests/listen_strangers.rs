@@ -25,7 +25,7 @@ fn bytes_of_a_stranger_do_not_end_it() {
     let (file, socket) = (folder.file("app.fdr"), folder.file("socket"));
     for more in [&[][..], &["--keep"]] {
         let (mut listener, port) = Listener::tcp(&file, more);
-        // These say nothing and stay, more of them than may wait.
+        // These connections send nothing and stay open. They are more than may wait.
         let silent: Vec<_> = (0..100)
             .map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap())
             .collect();

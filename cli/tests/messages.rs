@@ -1,5 +1,5 @@
-//! What commands say of inputs that are odd: rings of other versions, standard input, files that are cut off, calls of
-//! which little is known. Each message must name the input and say what to do, once.
+//! The messages of commands about odd inputs: rings of other versions, standard input, files that are cut off, calls
+//! with few facts. Each message must name the input and say what to do, once.
 
 use std::fs::{self, File};
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! `fdr record`: the command's caller must see what it would see without fdr, and the user must be
-//! told what was written. The commands are shell scripts that play a recorded program.
+//! `fdr record`: the command's output and end must be those of a run without fdr, and a line must
+//! name each written file. The commands are shell scripts that play a recorded program.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
@@ -234,7 +234,7 @@ fn a_stream_is_not_looked_for_on_disk() {
     assert!(off.contains("switches recording off"), "{off}");
 }
 
-/// What is said after a script, on one line.
+/// The messages after a script, on one line.
 fn said(folder: &Folder, options: &[&str], script: &str) -> String {
     let output = record(folder, options, script);
     let text = stderr(&output).to_owned();

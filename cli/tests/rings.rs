@@ -1,6 +1,5 @@
-//! Ring files as the tool meets them: of processes that are gone, damaged, never finished, with names
-//! that are hostile, among files that are none. What becomes of those of real processes,
-//! `tests/tests/recover.rs` shows.
+//! Ring files of dead processes: damaged ones, unfinished ones, ones with hostile names, and ones
+//! among other files. `tests/tests/recover.rs` tests the rings of real processes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -145,7 +144,7 @@ fn folders_stand_for_dead_processes_rings() {
     killed(&folder, "a.1.x.fdr-ring");
     killed(&folder, "b.2.y.fdr-ring");
     fs::write(folder.file("notes.txt"), "no ring").expect("a file");
-    // Others may have put there what leads elsewhere, or never ends.
+    // Other users may have put links and pipes into the folder.
     let planted = killed(&elsewhere, "planted.fdr-ring");
     symlink(&planted, folder.file("c.3.z.fdr-ring")).expect("a link");
     let pipe = folder.file("d.4.w.fdr-ring");
@@ -194,7 +193,7 @@ fn damaged_rings_are_read_and_kept() {
     let output = fdr(&["dump", "--remove", &ring]);
     assert!(output.status.success(), "{output:?}");
     let said = stderr(&output);
-    // Half a record is none.
+    // Half a record does not count as a record.
     let place = format!(
         "{ring}: is damaged at byte {}: thread 101: the file ends here",
         end - 4

@@ -1,5 +1,5 @@
-//! `fdr scrub`: no text and no number by which somebody could tell whose trace it is comes through, in any format; calls
-//! and times are those of the trace; what is asked to stay stays.
+//! `fdr scrub`: in every format, the output has no text and no number that shows whose trace it is. Calls and times are
+//! those of the trace. Data that the options keep stays.
 
 use std::fs;
 

@@ -283,7 +283,7 @@ fn states_survive_conversion_or_are_reported_lost() {
             .count()
     };
     assert_eq!(lines(&made), 8);
-    // A state history has the states, and counts what is none.
+    // A state history holds the states. The other data is counted as left out.
     let history = folder.file("t.tcstate");
     let said = fdr(&["convert", &path, "--to", "tcstate", "-o", &history]);
     let words = stderr(&said);
@@ -383,7 +383,7 @@ fn states_at_a_moment_show_running_threads() {
         start.contains("main\n     running on CPU 0 for at least 1.000 ms\n  1  app::serve"),
         "{start}"
     );
-    // Nobody said when thread 8 came to its CPU.
+    // The trace does not say since when thread 8 was on its CPU.
     assert!(
         start.contains("worker\n     running on CPU 1 for at least 1.000 ms\n"),
         "{start}"

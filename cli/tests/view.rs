@@ -63,8 +63,8 @@ impl Drop for Viewer {
     }
 }
 
-/// Two threads whose blocks are read from places in the middle: 180,000 calls of one, some of them long, and few of the
-/// other.
+/// Two threads, long enough that reading starts in the middle of their blocks. One thread has 180,000 calls, of which
+/// some are long. The other one has few calls.
 pub(crate) fn long(path: &str) {
     let info = TraceInfo {
         functions: functions(&["app::run", "app::step", "app::leaf"]),

@@ -18,8 +18,8 @@ use crate::common::{self, Folder, answer, calls, event};
 const VALUE: &str = "canary";
 const NUMBER: u64 = 987_654_321_987;
 
-/// A trace with values in every place that has some: of arguments, results, errors, events, spans, tasks, payloads of other
-/// programs, the reason, and whom the trace is of. One of 40 calls is slow.
+/// A trace with values in every place that can have some: arguments, results, errors, events, spans, tasks, payloads of
+/// other programs, the reason, and the identity. One of 40 calls is slow.
 fn full_of_values(path: &str, reason: &str) {
     let function = |(id, name, what): (u32, &str, What)| Function {
         id: FunctionId(id),

@@ -1,5 +1,5 @@
-//! Figures of the whole run beside those of the records: which of them a report has, what it says of them, and what
-//! it says where a part of a trace is gone.
+//! Figures of the whole run beside those of the records: which of the two a report shows, its remarks about them,
+//! and its remarks if a part of the trace is missing.
 
 use std::fs;
 

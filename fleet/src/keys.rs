@@ -1,5 +1,5 @@
-//! Keys of processes, traces and functions, and the names of the folders of a trace. A key is made of what the trace
-//! says, never of its file: so the same trace has the same key in every format and under every name.
+//! Keys of processes, traces and functions, and the names of the folders of a trace. A key is made from the content of
+//! a trace, never from its file. So the same trace has the same key in every format and under every name.
 
 use chrono::DateTime;
 use fdr_cli::fleet::TraceFigures;

@@ -1,5 +1,5 @@
-//! A folder or a bucket of files. A file appears whole or not at all, and a file that is made once is never replaced:
-//! of two that make it, one is told.
+//! A folder or a bucket of files. A file appears whole or not at all. A file of `Store::make` is never replaced: if two
+//! processes make it, the second call returns `false`.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 
 /// Bytes of a part of a large file on its way to a bucket.
 const PART: usize = 8 << 20;
-/// How often something is done on a bucket at most. The library makes single requests again more often than that.
+/// The most tries of an operation on a bucket. The library itself repeats single requests more often.
 const TRIES: u32 = 3;
 /// Requests that are made at the same time.
 pub(crate) const REQUESTS: usize = 32;
@@ -150,7 +150,7 @@ impl Store {
         }
     }
 
-    /// Does what failed on the way to a bucket once more, after what its library did by itself.
+    /// Repeats a failed request to a bucket, in addition to the library's own repetitions.
     fn again<T>(&self, mut what: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
         let mut tries = 1;
         loop {

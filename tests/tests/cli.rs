@@ -294,7 +294,7 @@ fn rings_tell_whether_the_process_runs() {
 fn rings_of_killed_commands_are_named() {
     let folder = Folder::new("cli-left");
     let program = example("index_builder");
-    // The shell stands for whoever kills it, as soon as there is a ring.
+    // The shell kills the program as soon as there is a ring.
     let script = "\"$0\" --seconds 600 >/dev/null & \
                   until head -c 7 *.fdr-ring 2>/dev/null | grep -q FDRRING; do :; done; \
                   kill -KILL $!; wait";

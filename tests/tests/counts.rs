@@ -178,7 +178,7 @@ fn rings_of_4_mib() {
     check_all("4M", 64);
 }
 
-/// Larger rings differ from those of 4 MiB in size alone.
+/// Larger rings differ from rings of 4 MiB in their size only.
 mod the_rest {
     use super::check;
 

@@ -68,7 +68,7 @@ fn a_fault_that_the_programs_handler_mends() {
     assert_eq!(outcome.status.signal(), Some(libc::SIGKILL), "{outcome:?}");
     let rings = folder.ending(".fdr-ring");
     assert_eq!(rings.len(), 1, "{:?}", folder.names());
-    // What it was killed of is not what it survived.
+    // The reason is the signal that killed the process, not the one that it survived.
     let listed = fdr(&["rings".as_ref(), folder.path().as_os_str()]);
     assert!(!listed.contains("SIGSEGV"), "{listed}");
 }

@@ -41,7 +41,7 @@ fn killed(folder: &Folder) -> PathBuf {
 fn dead_rings_have_a_bound_and_are_removed() {
     let folder = Folder::new("dead-rings");
     let dead = [killed(&folder), killed(&folder), killed(&folder)];
-    // Of another program, whose ring is none of this program's.
+    // A ring of another program does not count as this program's.
     let other = folder.join("crowd.x.77.0123456789abcdef.fdr-ring");
     let mut head = vec![0; 1 << 17];
     let mut ring = File::open(&dead[0]).expect("a ring");

@@ -61,7 +61,7 @@ fn lost_traces_are_always_reported() {
 
 #[test]
 fn a_standard_error_that_nobody_reads() {
-    // A pipe that takes nothing more: who waits for it, waits for ever.
+    // A full pipe. A write that waits for it would wait for ever.
     let full = "mkdir traces rings; mkfifo pipe; exec 3<>pipe; \
                 dd if=/dev/zero of=pipe bs=4096 count=64 oflag=nonblock 2>/dev/null; true";
     for way in ["exit", "signal exit", "dump exit", "fork", "abort", "crash"] {
@@ -71,7 +71,7 @@ fn a_standard_error_that_nobody_reads() {
     }
 }
 
-/// The tool in the same want: it says so and ends, and what it was to make is not there.
+/// The tool with the same faults: it prints an error and ends, and leaves no output.
 #[test]
 fn the_tool_leaves_nothing_half_made() {
     let folder = Folder::new("fault-tool");
@@ -118,7 +118,7 @@ fn the_tool_leaves_nothing_half_made() {
             let tool = tool.to_str().expect("UTF-8");
             words.extend(["sh", "-c", &script, tool]);
             let outcome = Program::new(words[0], &place).args(&words[1..]).run();
-            // What is small enough for it may be there, whole.
+            // An output that is small enough for the place may be there, if it is whole.
             let whole = outcome.status.success() && outcome.stdout == "out\n";
             let refused = outcome.status.code() == Some(2) && outcome.stdout.is_empty();
             let line = outcome.stderr.starts_with("fdr: ");

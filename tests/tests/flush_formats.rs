@@ -1,6 +1,6 @@
 //! Dumps in every format that the recorder writes: at the end and by signal, as files, and whole dumps over connections.
-//! The other formats are made of them. What is in them is what the program counted; what had the name before
-//! is replaced if it was a trace, and left alone if it was not.
+//! The other formats are made of them. Each dump has the calls that the program counted. A dump replaces a file of its
+//! name if that file was a trace, and leaves any other file alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -154,7 +154,7 @@ fn wrapped_rings_are_equal_in_every_format() {
     }
 }
 
-/// `said` is what was said of the trace.
+/// `said` has the messages about the trace.
 fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &str) {
     let tally = Tally::read(path);
     for thread in &facts::statistics(counted).threads {
@@ -162,7 +162,7 @@ fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &st
         let counts = of_trace.counts.unwrap_or_else(|| panic!("{}", target.name));
         let there: u64 = of_trace.measured.iter().sum();
         if target.name == "tcstate" {
-            // It has no states of no length, as most of the untimed calls are; that is told.
+            // The format has no states of length zero, and most untimed calls have this length. A message says so.
             assert!(said.contains("calls shorter than 1 ns: left out"), "{said}");
             assert!((1..thread.readable).contains(&there), "{}", thread.name);
         } else {
@@ -285,7 +285,7 @@ fn clients_that_wait_get_the_dump() {
             let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
             assert_eq!(Tally::read(&path).calls(), wanted, "{}", target.name);
         }
-        // At the end nobody is there: that is said, and the records are kept.
+        // At the end no client is connected. A line says so, and the ring keeps the records.
         let said = outcome.recorder_lines();
         assert!(said[2].contains("no client is there"), "{said:?}");
         assert_eq!(folder.ending(".fdr-ring").len(), 1);

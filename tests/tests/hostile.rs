@@ -190,7 +190,7 @@ fn the_tool_follows_no_link_of_another_user() {
         );
         assert_eq!(folder.names(), ["in.fdr", "out", "precious"]);
     }
-    // One's own link stays one, and what it points to is replaced where that was asked for.
+    // A link of the user's own stays a link. With `--force`, its target is replaced.
     fs::remove_file(&planted).expect("the link");
     symlink("precious", &planted).expect("a link");
     let outcome = Program::new(&tool, &folder)
@@ -253,7 +253,7 @@ fn a_folder_behind_a_link_is_a_folder() {
     );
 }
 
-/// A program that has more rights than whoever runs it: it obeys nobody's environment.
+/// A program with more rights than its user ignores the environment.
 #[test]
 fn programs_with_more_rights_ignore_the_environment() {
     let folder = Folder::new("hostile-setgid");
@@ -349,7 +349,8 @@ fn hostile_programs_threads_and_functions_are_named_harmlessly() {
                 .collect();
             assert!(lines.len() >= 2, "{outcome:?}");
             lines.iter().for_each(|line| harmless(line));
-            // What is not ours may be anything: the shell tells of the program's end.
+            // Lines without the recorder's prefix are not checked, because the shell prints one about the program's
+            // end.
             let forged = outcome
                 .stderr
                 .lines()

@@ -1,5 +1,5 @@
-//! Whom a trace is of, however it was made: at the exit, by a crash, of a ring after `kill -9`, by a child of a fork,
-//! as a stream, and in every format.
+//! Each trace names its program's identity. The traces come from an exit, a crash, a ring after `kill -9`, a child of
+//! a fork, and a stream, in every format.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -18,7 +18,7 @@ use fdr_formats::{Call, Edge, Function, FunctionId, Thread, ThreadId, Ticks, Tra
 use fdr_tests::support::folder::Folder;
 use fdr_tests::{reader, tool};
 
-/// What is interrupted: the command's words, and what is fed to it. `IN` is the trace, `OUT` the output.
+/// The interrupted commands: the words, and the input. `IN` is the trace, `OUT` the output.
 const COMMANDS: [(&str, &str); 8] = [
     ("convert IN --to ctf -o OUT", ""),
     ("convert IN --to tcstate -o OUT", ""),
@@ -31,8 +31,8 @@ const COMMANDS: [(&str, &str); 8] = [
     ("listen - -o OUT", "IN"),
 ];
 
-/// Calls within which the signal comes: those that make, name, write and close files, and those that begin and end
-/// threads and signal handling.
+/// The system calls within which the signal comes. They make, name, write and close files, or begin and end threads
+/// and signal handling.
 const CALLS: [&str; 16] = [
     "openat",
     "mkdir",
@@ -161,8 +161,7 @@ impl Run {
         command
     }
 
-    /// What is left must be the output, or nothing; and that the end is that of a command which was done, or
-    /// the signal's.
+    /// The command must leave its output or nothing. It must have ended by itself or by the signal.
     fn check(&self, what: &str, ended: ExitStatus) {
         let names = |folder: &Folder| -> Vec<String> {
             let entries = fs::read_dir(folder.path()).expect("a folder");
@@ -190,7 +189,7 @@ impl Run {
     }
 }
 
-/// The signal of a terminal's ^C; another one where whoever runs the tests has switched that off.
+/// The signal of a terminal's ^C. SIGTERM instead, if the tests run with SIGINT ignored.
 fn signal() -> (&'static str, i32) {
     let status = fs::read_to_string("/proc/self/status").expect("status");
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,6 +1,6 @@
-//! What can go wrong around a recording: no folder, no space, no descriptors, no addresses, nobody who reads standard
-//! error, values that mean nothing. The program must run on as without the recorder, with the same output and the same
-//! end. For each trouble, one clear line must say what to do.
+//! Faults around a recording: no folder, no space, no descriptors, no addresses, no reader of standard error, values
+//! without a meaning. The program must run on as without the recorder, with the same output and the same end. For each
+//! trouble, one clear line must say what to do.
 
 use std::fs;
 use std::path::Path;
@@ -148,7 +148,8 @@ fn named_missing_folders_are_made() {
     let traces = fs::read_dir(folder.join("a/b")).expect("a folder");
     traces.for_each(|trace| verify(&trace.expect("a trace").path()));
     assert_eq!(folder.names(), ["a", "c"]);
-    // Nobody can make these beforehand; what comes before them must be there.
+    // The names of these folders contain the pid, so the user can't make them beforehand. Only the folder before them
+    // must exist.
     let variables = [("FDR", "1"), ("FDR_OUT", "a/%e-%p/%e/t.%n")];
     let outcome = endings(&folder, &variables, "exit");
     assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");

@@ -1,6 +1,6 @@
-//! Children: one that `fork` made records by itself, under its own process id, and never touches its
-//! parent's ring, dumps or files. One that is another program is recorded if it is built with the
-//! recorder. Every child tells how many records it made; what the recorder has of them is compared.
+//! Children. A child of `fork` records separately, under its own process id, and never touches its parent's
+//! ring, dumps or files. A child that executes another program is recorded if that program has the
+//! recorder. Each child reports how many records it made, and the tests compare its trace with this number.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

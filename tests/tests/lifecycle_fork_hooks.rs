@@ -33,7 +33,7 @@ fn asked_for(path: &Path) -> u64 {
     Trace::read(path).asked_for()
 }
 
-/// Every child's one trace has what it says it made, and no ring is left.
+/// Each child's only trace has the number of records that the child reports, and no ring is left.
 fn traces_of_children(way: &str, count: usize) {
     let folder = Folder::new(&format!("hooks-{way}"));
     let outcome = hooks(&folder, way);

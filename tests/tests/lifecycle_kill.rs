@@ -27,7 +27,7 @@ fn scripted(file: &RingFile, thread: &RingThread) -> Vec<u8> {
     thread.edges.iter().map(number).collect()
 }
 
-/// Kills the program after so many records of its first thread, and looks at what is left.
+/// Kills the program after `records` records of its first thread, and checks the ring.
 fn kill_after(records: u64, variables: &str) {
     let folder = Folder::new("kill");
     let program = endless::start(env!("CARGO_BIN_EXE_exact"), &folder, variables);

@@ -1,5 +1,6 @@
-//! What `fdr-formats` writes, read by unmodified `llvm-xray`, without `-k`; and what it reads, told by `llvm-xray` too.
-//! Every version of the tool that is installed is asked; a missing one is skipped aloud, and a failure in CI.
+//! Unmodified `llvm-xray` reads the files of `fdr-formats`, without `-k`, and both read the same calls from the same
+//! files. Each installed version of the tool is tested. A missing version is printed as skipped, and is a failure in
+//! CI.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ const READERS: [(&str, &str); 2] = [
     ),
 ];
 
-/// The installed ones; what is missing is said once.
+/// The installed tools. A missing tool is printed once.
 fn tools() -> &'static [PathBuf] {
     static TOOLS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     let find = |(program, check): &(&str, &str)| fdr_tests::reader(program, check);

@@ -1,5 +1,5 @@
-//! Waits for locks, conditions and channels: who held the lock, what that thread was in, and what a thread that still
-//! waits is shown to wait for.
+//! Waits for locks, conditions and channels. The trace must name the holder of the lock and the holder's function,
+//! and the object of each wait that has not ended.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -81,8 +81,8 @@ fn states(trace: &Trace, lane: &Lane) -> Vec<(State, u64)> {
     lane.notes.iter().filter_map(note).collect()
 }
 
-/// The only wait of each thread of that name, from the note at its end. The note at its beginning says the same, but
-/// for the holder of what is no lock.
+/// The only wait of each thread of that name, from the note at the wait's end. The note at its beginning must have
+/// the same fields, except the holder of an object that is not a lock.
 pub(crate) fn waits(trace: &Trace, thread: &str) -> Vec<State> {
     let lanes = trace.threads.iter();
     let lanes = lanes.filter(|lane| lane.thread.name == thread);

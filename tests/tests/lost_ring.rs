@@ -1,5 +1,5 @@
-//! Programs whose ring file somebody else cuts short: they end with their own status, say so in one line, and
-//! record no more. A SIGBUS that is not the ring's goes where it went before.
+//! Programs whose ring file another process cuts short. They end with their own status, print one line about
+//! it, and record no more. A SIGBUS that is not the ring's goes to the earlier handler.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

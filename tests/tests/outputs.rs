@@ -50,7 +50,7 @@ fn no_trace_is_wanted_in_dev_null() {
             let said = outcome.recorder_lines();
             let is_of = |line: &&&str| line.starts_with("wrote /dev/null: ");
             assert_eq!(said.iter().filter(is_of).count(), said.len(), "{what}");
-            // Two signals may be one dump, and a call of `dump` says nothing of its own.
+            // Two signals may make one dump together, and a call of `dump` prints no line.
             assert!(
                 said.len() >= written.min(1) && said.len() <= written + 1,
                 "{what}"

@@ -1,5 +1,5 @@
-//! Waits for the locks and conditions of `fdr_parking_lot`: who held the lock, and what that thread was in. What traces of
-//! them look like in other formats and to other commands is in `locks`, because the notes are the same.
+//! Waits for the locks and conditions of `fdr_parking_lot`: the holder of the lock, and its function. The tests in
+//! `locks` cover other formats and commands, because the notes are the same.
 
 use std::ffi::OsStr;
 
@@ -27,7 +27,7 @@ fn record(what: &str, variables: &str) -> (Folder, Trace) {
     (folder, trace)
 }
 
-/// The one wait of the one thread of that name: of the lock, whose holder was this thread in that function.
+/// Checks that the one thread with the name `thread` has one wait: for the lock `name`, whose holder was in `function`.
 fn one_wait(trace: &Trace, thread: &str, name: &str, function: &str) {
     let function = format!("parking_locks::{function}");
     let wanted = [lock(name, "parking_locks", &function)];

@@ -1,5 +1,5 @@
-//! The API in a program whose environment says nothing of the recorder: enabling, filters, off and on in the middle of
-//! calls, dumps with and without records, and errors.
+//! The API in a program without the recorder's variables: enabling, filters, off and on in the middle of calls, dumps
+//! with and without records, and errors.
 
 use std::path::Path;
 
@@ -153,7 +153,7 @@ fn the_environment_wins_over_the_code() {
     assert_eq!(trace.threads[0].checked_counts().dropped, 0);
     assert_eq!(folder.names(), ["rings", "theirs.fdr"]);
 
-    // Recorded from the start, as the environment says; what comes later is told.
+    // The environment turns recording on at the start. A line reports the program's later settings.
     let folder = Folder::new("api-wins-start");
     let outcome = api(&folder, "FDR=api::hot::* FDR_OUT=theirs.fdr", "chosen");
     assert_eq!(facts::one(&outcome.stdout, "on"), ["1"]);

@@ -325,8 +325,8 @@ fn a_guest_turns_recording_on_for_all() {
     }
 }
 
-/// The records are made by the plug-in's code, in its host's slots or in its own; and by none of the stubs
-/// where the loader has no room for the plug-in's thread storage beside the program's.
+/// The plug-in's code makes the records, in its host's slots or in its own. If the loader has no room for the
+/// plug-in's thread storage beside the program's, no stub makes records.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn handlers_record_at_every_plugin_instruction() {

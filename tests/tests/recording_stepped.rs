@@ -76,7 +76,7 @@ fn handlers_that_record(seed: u64) {
     }
 }
 
-/// Events on every instruction of an event and of a record. What is asked for is in the trace, or counts as dropped.
+/// Events on every instruction of an event and of a record. Each event is in the trace, or counts as dropped.
 #[test]
 fn handlers_record_events_at_every_instruction() {
     handlers_that_record_events(&["", "FDR_KEEP=0"]);

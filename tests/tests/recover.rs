@@ -48,8 +48,8 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What is kept of a thread is an unbroken run of its script, unless short calls left no records; returns how many
-/// records it made.
+/// Checks that the kept records of a thread are an unbroken part of its script, unless short calls left no
+/// records. Returns how many records the thread made.
 fn follows_script(trace: &Trace, lane: &Lane, seed: u64) -> u64 {
     let counts = lane.checked_counts();
     let made = counts.recorded - counts.dropped;
@@ -338,7 +338,7 @@ fn processes_are_found_by_their_memory() {
     let _ = program.end().ok();
 }
 
-/// From a container, whose processes are not those outside.
+/// Runs the tool in a container, which does not see the processes outside.
 #[test]
 fn rings_of_invisible_processes_are_kept() {
     let contained = [

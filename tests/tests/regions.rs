@@ -1,6 +1,6 @@
-//! A thread's ring gets its space chunk by chunk: the space that few records take, a thread that finds no more space,
-//! who inherits space, and what is read after the process's death. Counts must be exact in each case, and nothing but
-//! the recorder's one line may show in the program.
+//! A thread's ring gets its space chunk by chunk. The tests cover the space of few records, threads that find no more
+//! space, owners that inherit space, and rings of dead processes. Counts must be exact in each case. The program must
+//! show nothing of the recorder but its one line.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -72,7 +72,7 @@ fn of_one_thread(trace: &Trace, recorded: u64) -> Counts {
     counts
 }
 
-/// How many whole chunks the records that are kept have at least, besides the one in the making.
+/// The least number of whole chunks that the kept records fill, without the newest chunk.
 fn chunks(counts: &Counts) -> u64 {
     counts.readable.div_ceil(PER_CHUNK) - 1
 }

@@ -181,7 +181,7 @@ fn clients_come_when_they_like() {
         let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 1000");
         let mut running = program.env("FDR_FORMAT", name).start();
         let port = port(&mut running);
-        // The first client comes after the first wave, and has it all the same: the rings held it.
+        // The first client connects after the first wave and still gets it, because the rings hold it.
         wave(&folder, &mut running, "go", 1);
         let first = Connection::to(&port).read_to(folder.join("first"));
         until("the wave at the first client", || {
@@ -250,7 +250,7 @@ fn functions_loaded_later_have_names() {
     }
 }
 
-/// Many short threads in few rings: what was taken and what was lost is all that was recorded.
+/// Many short threads in few rings. The streamed and the lost records together are all recorded ones.
 #[test]
 fn rings_that_go_from_thread_to_thread() {
     let folder = Folder::new("stream-reuse");

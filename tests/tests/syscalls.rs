@@ -46,8 +46,8 @@ const SAFE: &[&str] = &[
     "writev",
 ];
 
-/// The same where their words say so: a futex may wake, and never wait, but for the end of a thread that stands in for the
-/// one that makes it. No call that makes memory is here.
+/// Calls that are safe with certain arguments only. A futex call may wake threads. It may wait only for the end of a
+/// thread that stands in for the caller. No call that makes memory is in this list.
 const SAFE_SO: &[(&str, &str)] = &[
     ("futex", "FUTEX_WAKE"),
     ("futex", "FUTEX_WAIT, 1, NULL"),
@@ -79,8 +79,8 @@ fn stand_ins<'a>(log: &'a str, thread: &str) -> BTreeSet<&'a str> {
     log.lines().filter_map(made).map(|(_, id)| id).collect()
 }
 
-/// The calls of the thread that got the signal, and of those that stand in for it, from its arrival to the handler's end
-/// or the process's.
+/// The calls from the signal's arrival to the end of the handler or of the process. They are those of the thread that
+/// got the signal, and of the threads that stand in for it.
 fn calls_of_handler(log: &str, signal: &str) -> Vec<Call> {
     let arrival = format!("--- {signal} ");
     let mut thread = None;
@@ -101,7 +101,8 @@ fn calls_of_handler(log: &str, signal: &str) -> Vec<Call> {
                 }
                 return calls;
             }
-            // The second half of a call that another thread's line came into, or a signal within.
+            // The second half of a call whose line was interrupted by another thread's, or a signal within the
+            // handler.
             if rest.starts_with('<') || rest.starts_with("---") {
                 continue;
             }
@@ -147,7 +148,7 @@ fn assert_safe(way: &str, signal: &str, must: &[&str]) {
     for call in &calls {
         assert!(call.is_safe(), "{way}: {}", call.line);
     }
-    // A look that sees nothing would find nothing.
+    // The expected calls must be there. Otherwise an empty list would pass the test.
     for name in must {
         let made = calls.iter().any(|call| call.name == *name);
         assert!(made, "{way}: no {name} in {}", calls.len());

@@ -126,7 +126,7 @@ fn slow_tasks_are_explained() {
         (&call["events"][0]["times"], &call["events_in_all"]),
         (&1.into(), &1.into())
     );
-    // A task by what an event inside of it says, and what is inside of it.
+    // Chooses tasks by a field of an event inside them. The calls and tasks inside are chosen, too.
     let number = tasks[0]["id"].to_string();
     let of_one = calls(&folder, &number, &[]);
     assert_eq!(

@@ -1,5 +1,5 @@
-//! `FDR_SCHED`: when threads ran, were preempted and waited, against what the system says of them. Where this machine
-//! tells no switches, the tests hold what is said of that instead.
+//! `FDR_SCHED`: compares when threads ran, were preempted and waited with the system's own figures. If this machine
+//! reports no switches, the tests check the message about that instead.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -35,7 +35,7 @@ fn times(states: &Value) -> [u64; 4] {
         .map(|key| states[key].as_u64().unwrap_or(0))
 }
 
-/// Of each CPU, what its host took is told in whole ticks: one may be untold.
+/// For each CPU, the system reports the time that the host took in whole ticks. So up to a tick may be unreported.
 const UNTOLD_BY_THE_HOST: u64 = 2 * TICK_NS;
 const TICK_NS: u64 = 10_000_000;
 
@@ -61,7 +61,7 @@ fn switches(trace: &Path) -> u64 {
     info["states"]["switches"].as_u64().unwrap_or(0)
 }
 
-/// Whether the trace has states; where the machine tells none, a line said so.
+/// Whether the trace has states. If the machine reports none, a line must say so.
 fn has_states(trace: &Path, stderr: &str) -> bool {
     verify(trace);
     let has = switches(trace) > 0;

@@ -169,7 +169,7 @@ fn missing_folders_are_reported_once() {
     fs::remove_dir(folder.join("traces")).expect("removed");
     tell(&mut program, "quick 10");
     let _ = program.wait_for_line("no trace was written: ");
-    // Later ones are told of to those who want to know all.
+    // Lines about further tries appear only with `FDR_LOG=info`.
     let _ = until("further tries", || {
         program.said_already(&format!("{}/traces", folder.path().display()))
     });

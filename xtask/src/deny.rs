@@ -1,5 +1,6 @@
 //! `cargo xtask deny`: `cargo deny` holds the licences and the sources of our dependencies against `deny.toml`. It is
-//! installed if it is not there. Known vulnerabilities are not asked for, because their list comes from the network.
+//! installed if it is not there. It does not check for known vulnerabilities, because their list comes from the
+//! network.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
 //! `cargo xtask fleet`: the build and the tests of `fdr-fleet`. It is a workspace of its own, with a large engine, so
-//! its time is told apart.
+//! its time is printed separately.
 
 use std::process::Command;
 use std::time::Instant;
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     kills: Option<u64>,
 }
 
-/// Does what is asked for.
+/// Runs the tests, or the kills if `--kills` asks for them.
 ///
 /// # Errors
 /// If cargo can't be run, or a test fails.

@@ -2,8 +2,8 @@
 //! program of ours is started without the caller's `FDR*` variables, so that a developer's
 //! environment changes no result.
 //!
-//! No library does this in fewer lines. A command of `xshell` can't go to another thread, a command of `duct` takes no
-//! more arguments once it is made, and the errors of neither have what the command said on stderr.
+//! No library does this in fewer lines. A command of `xshell` can't go to another thread. A command of `duct` takes no
+//! more arguments after it is made. The errors of both lack the command's stderr.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -163,7 +163,8 @@ pub fn on_path(program: &str) -> Option<PathBuf> {
     places.find(|path| path.is_file())
 }
 
-/// A file of a Python package, of an environment whose programs are on `PATH`, or of the one that pip made for us.
+/// Finds a file of a Python package: in an environment whose programs are on `PATH`, or in the environment that pip
+/// made for us.
 pub(crate) fn in_python_package(file: &str) -> Option<PathBuf> {
     let libraries = path().into_iter().filter_map(|programs| {
         let libraries = programs.parent()?.join("lib");

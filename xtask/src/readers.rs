@@ -1,6 +1,7 @@
-//! Foreign programs that read our files in tests and benches. Missing ones are installed if that is surely wanted and
-//! possible. Otherwise they are named: Debian's packages by root on a Debian-like system; crates by cargo, and
-//! Python's packages by pip, into a folder below the target folder that every program which we start has on its `PATH`.
+//! Foreign programs that read our files in tests and benches. Missing programs are installed where that is possible and
+//! surely wanted, and are otherwise named. Debian's packages are installed on a Debian-like system, by root. Crates (by
+//! cargo) and Python's packages (by pip) go into a folder below the target folder. Every program that we start has this
+//! folder on its `PATH`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -20,7 +21,7 @@ struct Reader {
     what_for: &'static str,
 }
 
-/// Which tests are run: those of `cargo xtask test`, or what that leaves out.
+/// Which command runs the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Suite {
     /// `cargo xtask test`.

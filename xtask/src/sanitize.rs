@@ -21,7 +21,7 @@ race:core::mem::maybe_uninit::MaybeUninit<test::
 race:std::io::buffered::
 ";
 
-/// A sanitizer, and what it says when it has found something.
+/// A sanitizer, and the words of its report.
 struct Sanitizer {
     name: &'static str,
     /// The fault of the program `faulty` that it must find.
@@ -192,7 +192,7 @@ impl Sanitizer {
         Ok(())
     }
 
-    /// Whether it succeeded, and what it said on stderr.
+    /// Whether the program succeeded, and its stderr.
     fn outcome(&self, program: &Path, arguments: &[&str], folder: &Path) -> Result<(bool, String)> {
         let mut run = command(program);
         self.set_options(&mut run)?;
@@ -230,9 +230,9 @@ const INTERPRETED: [&str; 5] = [
     "sys::lock::",
 ];
 
-/// Those of them that are left out. Miri needs minutes for nearly all of them: they fill several chunks, the stack of
-/// open calls or its area of notes. The models do so in every order. One subtracts from the time of a clock, and the
-/// clock that the tests read is 0 under Miri.
+/// The tests that Miri does not run. It needs minutes for nearly all of them, because they fill several chunks, the
+/// stack of open calls or its area of notes. The models check these cases in every order. One subtracts from the time
+/// of a clock, and the clock that the tests read is 0 under Miri.
 const NOT_INTERPRETED: [&str; 18] = [
     "clocks::time_goes_on_whatever_the_clock_does",
     "open_calls::functions_without_a_row_share_one",

@@ -93,8 +93,8 @@ impl Tally {
         self.names.extend(other.names);
     }
 
-    /// Prints what was skipped; each of these is a failure in CI. That Miri is absent is said and is none, because only
-    /// nightly toolchains have Miri.
+    /// Prints the skipped checks. In CI each of them is a failure, except a missing Miri, because only nightly
+    /// toolchains have Miri.
     pub(crate) fn say_skips(&mut self, skipped: &BTreeSet<String>, no_miri: Option<String>) {
         for line in skipped {
             println!("{line}");
@@ -142,8 +142,8 @@ impl Tally {
     }
 }
 
-/// What libtest is told to leave out, or to run alone: the tests below a module of that name. It looks for the text in
-/// whole names, so the text must be in no other one (`rest::` is in `nearest::`).
+/// The usual tests leave out the tests below a module of this name, and `--rest` runs only these. libtest looks for the
+/// text in whole names, so no other name may contain the text (`nearest::` contains `rest::`).
 const REST: &str = "the_rest::";
 
 /// Has cargo compile without keeping what a later compilation could use again. That state is two thirds of the target
@@ -191,7 +191,7 @@ pub(crate) struct Options {
     before: Add,
 }
 
-/// Runs what is asked for.
+/// Runs the chosen tests.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: the rules that the compiler does not know. They are about arrows between crates and between
-//! rooms, circles of imports in the page, the places of unsafe code, file heads, test files that nobody compiles, and links
-//! between pages. Each finding names the place and what to do. Rules are functions of text, so that each has a test
-//! with a tree that breaks it.
+//! `cargo xtask tidy`: the rules that the compiler does not know. They are about dependencies between crates and
+//! between rooms, circles of imports in the page, the places of unsafe code, file heads, test files that no program
+//! includes, and links between pages. Each finding names the place and what to do. Rules are functions of text, so that
+//! each has a test with a tree that breaks it.
 
 mod crates;
 mod links;

@@ -57,7 +57,7 @@ const CASES: [Case; 9] = [
     ),
 ];
 
-/// Who drives, and who is driven.
+/// The driver, and the programs that it drives.
 const PROGRAMS: [&str; 4] = ["torture", "torture_victim", "endings", "steady"];
 
 const fn case(name: &'static str, what: &'static str, long: u64, short: u64, share: u32) -> Case {
@@ -157,7 +157,7 @@ impl Row {
     }
 }
 
-/// Runs what is asked for, and prints the table.
+/// Runs the chosen cases, and prints the table.
 ///
 /// # Errors
 ///

@@ -165,8 +165,7 @@ impl Drop for Last {
 }
 ";
 
-/// A function of a dozen lines, as programs have them: with nothing to drop, or with a variable to drop when a
-/// panic comes.
+/// A typical function of a dozen lines. Its body has no variable that a panic must drop, or has one.
 fn function(number: u32, body: Body, twin: Twin) -> String {
     let attribute = if twin == Twin::Traced {
         "#[fdr::traced]\n"

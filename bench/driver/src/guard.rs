@@ -1,7 +1,7 @@
 //! `cargo xtask guard`: valgrind's callgrind counts the instructions of a recorded call, of a call while off, and of
 //! every format's reader and writer. These counts, and the bytes of a traced program, are compared with
-//! `bench/guard.toml`. A count is the same on a busy machine. The one time that is taken is the CPU time of cold builds,
-//! beside those of another library: see `lean`. Instructions are per call, entry and exit together.
+//! `bench/guard.toml`. A count is the same on a busy machine. The only measured time is the CPU time of cold builds,
+//! compared with builds of another library: see `lean`. Instructions are per call, entry and exit together.
 
 use std::error::Error;
 use std::fmt;
@@ -175,7 +175,8 @@ fn judge(before: &Counts, now: &Counts, bad: usize) -> Result<()> {
     }
 }
 
-/// Every row of either, in the order of the run; and how many are worse, or in one alone, or above their bound.
+/// The rows of both sides, in the order of the run, and the number of bad rows. A row is bad if its count has grown, if
+/// only one side has it, or if it is above its bound.
 fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
     let mut table = Table::new("instructions of a call, or bytes | baseline | now | more | ");
     let mut bad = 0;

@@ -76,7 +76,7 @@ fn main() { tracing_subscriber::fmt::init(); println!(\"{}\", work(std::env::arg
 /// Cargo's options for each profile, and the profile's folder.
 const PROFILES: [(&[&str], &str); 2] = [(&[], "debug"), (&["--release"], "release")];
 
-/// Rounds of cold builds for the guard: so many at least, and so many at most while a ratio is above its bound.
+/// Rounds of cold builds for the guard: the least number, and the most while a ratio is above its bound.
 const ROUNDS: [usize; 2] = [2, 5];
 
 /// Parts of names that only readers have.

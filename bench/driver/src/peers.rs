@@ -82,7 +82,7 @@ struct Peer {
     of_crate: Option<String>,
     /// The first number in what this prints is the version.
     program: Option<String>,
-    /// A shell command that succeeds where what it needs is installed.
+    /// A shell command that succeeds if the peer's requirements are installed.
     sign: Option<String>,
     /// Debian's.
     #[serde(default)]
@@ -98,11 +98,11 @@ struct Mode {
     word: String,
     label: String,
     kind: Kind,
-    /// What is kept of a call, and what is lost.
+    /// Which data of a call the recorder keeps, and which it loses.
     keeps: String,
 }
 
-/// What a row can be compared with; `peers.toml` tells them.
+/// Which rows can be compared with each other. `peers.toml` explains the kinds.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -113,7 +113,7 @@ enum Kind {
     Off,
 }
 
-/// All that is found out about one row.
+/// All measurements of one row.
 struct Row {
     folder: String,
     mode: Mode,
@@ -134,7 +134,7 @@ fn list() -> Result<Vec<Peer>> {
 /// Measures, prints the table, and writes it in all forms.
 ///
 /// # Errors
-/// If the floor can't be measured, or a result can't be written. What is wrong with a peer is told in its row.
+/// If the floor can't be measured, or a result can't be written. A peer's error is in its row.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut peers = list()?;
     if options.lint {
@@ -343,7 +343,7 @@ impl Row {
     }
 }
 
-/// Runs a peer's program with an empty folder to record into, and returns what it says.
+/// Runs a peer's program with an empty folder to record into, and returns its output.
 fn ask(place: &Path, program: &Path, words: &[&str]) -> Result<String> {
     let folder = tempfile::Builder::new()
         .prefix("fdr-bench-")

@@ -1,6 +1,7 @@
-//! `cargo xtask bench read`: how fast the tool reads a large trace, and in how much memory: figures, verdict,
-//! folded stacks, other formats there and back; of one thread and of several, on all cores and on one. Beside it other
-//! people's readers, where they are installed, on the same calls, fewer of them.
+//! `cargo xtask bench read`: how fast the tool reads a large trace, and in how much memory. It measures figures,
+//! verdict, folded stacks, and conversions to other formats and back. The traces have one thread or several, and the
+//! tool runs on one core or on all. Other people's readers, if they are installed, read a shorter trace of the same
+//! calls.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ use crate::table::{Table, last_line};
 const ROUNDS: usize = 3;
 /// llvm-xray keeps every record in memory, 200 bytes each, and uftrace takes a second for a million.
 const PEERS_MILLIONS: u64 = 5;
-/// Converting is measured on so many at most: what is written is as large as the trace.
+/// The most records for conversions, because the output is as large as the trace.
 const CONVERTED_MILLIONS: u64 = 50;
 /// Threads of the traces.
 const THREADS: [u32; 2] = [1, 4];
@@ -26,7 +27,7 @@ pub(crate) struct Options {
     records: u64,
 }
 
-/// What the tool is asked. `IN` is the trace, and `OUT` a file or folder that is removed afterwards.
+/// The measured command lines of the tool. `IN` is the trace, and `OUT` a file or folder that is removed afterwards.
 const READS: [&str; 6] = [
     "report --limit 5 IN",
     "report --limit 5 -j 1 IN",
@@ -46,8 +47,8 @@ const TARGETS: [&str; 7] = [
     "tcstate",
 ];
 
-/// A reader of other people's: its programs, the best first; where it comes from; the format of its trace, if `fdr`
-/// makes that, or the example that does; and what it is asked.
+/// Another reader: its programs, the best first; where it comes from; the format of its trace, as `fdr` writes it,
+/// or the example that writes the trace; and its command lines.
 type Peer = (
     &'static [&'static str],
     &'static str,
@@ -92,8 +93,8 @@ const PEERS: [Peer; 4] = [
 /// Generates the traces, reads them, prints a table, and removes the traces.
 ///
 /// # Errors
-/// If something can't be built, or one of our own readings fails. Other readers that are missing, or that fail,
-/// are told.
+/// If something can't be built, or one of our own commands fails. If another reader is missing or fails, a line says
+/// so.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let bench = Program::build()?;
     run_command(&mut cargo(

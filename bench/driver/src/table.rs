@@ -59,7 +59,7 @@ impl Table {
     }
 }
 
-/// What is told of something that was not measured.
+/// The cell of a figure that was not measured.
 pub(crate) const NONE: &str = "-";
 
 /// A median with its spread, or a dash.

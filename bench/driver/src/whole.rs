@@ -466,8 +466,8 @@ fn costs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
     table
 }
 
-/// What the recorder says that it takes of the CPU time and what the program pays beside the marked one that is off, and
-/// what it estimates.
+/// The share of the CPU time that the recorder claims to take, and the measured cost beside the marked program with
+/// recording off. Also the estimated functions.
 fn beliefs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
     let heads = "program | said | paid | said, 3 % | paid | estimated functions | within 3 errors | often called | within 5 %";
     let mut table = Table::new(heads);

@@ -144,8 +144,8 @@ fn conversions_tell_the_same_calls<I: Iterator<Item = (u64, Box<dyn Source>)>>(
     }
 }
 
-/// Some formats can't hold a time that is before the one that precedes it. Then the writer says so, and the calls are
-/// those of the trace all the same; where it says nothing, their times are, too.
+/// Some formats can't hold a time that is before the previous one. Then the writer reports a loss, and only the number
+/// of calls must be that of the trace. If the writer reports no loss, the times must be the same, too.
 #[test]
 fn conversions_of_backward_clocks_report_changes() {
     let mut wrong = Vec::new();
@@ -184,7 +184,7 @@ fn conversions_of_backward_clocks_report_changes() {
                 ));
             }
         }
-        // XRay and ENTRACE hold such times; others tell what they changed.
+        // XRay and ENTRACE hold such times. The other writers report the changes.
         match name.starts_with("xray") || name.contains("et") {
             true => assert_eq!((same, told), (250, 0), "{name}"),
             false => assert!(told >= 5, "{name}: {told} of {}", same + told),

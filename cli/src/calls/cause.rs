@@ -1,5 +1,5 @@
-//! Why a call was slow: its excess over what is usual is divided among the calls inside, and followed inwards for as
-//! long as one of them has most of it.
+//! Why a call was slow. The excess is the time beyond the usual time. It is divided among the calls inside. While one
+//! of these has most of the excess, the search goes on inside that call.
 
 use std::cmp::Ordering;
 
@@ -15,11 +15,12 @@ use super::usual::Usual;
 const MAX: f64 = 0.5;
 /// Usual calls with records from which their parts are told.
 const ENOUGH: u64 = 5;
-/// A function was called too often if it was called so many times as often as usual.
+/// A function was called too often if its number of calls is the usual number times this factor, or more.
 const TOO_OFTEN: f64 = 3.0;
-/// There are more calls than usual if there are so many times as many.
+/// The factor by which the number of calls must exceed the usual number to count as larger.
 const MORE_CALLS: f64 = 1.5;
-/// What another thread did is told if it takes that part of the time of the slow call, and that much more than usual.
+/// A call of another thread is reported if it takes at least the share `PRESENT` of the slow call's time, and a share
+/// that is larger than usual by `MORE`.
 const PRESENT: f64 = 0.5;
 const MORE: f64 = 0.3;
 /// Calls inside that are named where none has most of the excess.
@@ -32,7 +33,7 @@ pub(crate) struct Step {
     /// The path's place in the tree.
     pub(crate) place: u32,
     pub(crate) calls: u64,
-    /// Times in ns. What is usual is that of one usual call of the outermost function.
+    /// Times in ns. The usual values are those within one usual call of the outermost function.
     pub(crate) total: f64,
     pub(crate) usual: f64,
     pub(crate) usual_calls: f64,
@@ -66,13 +67,13 @@ pub(crate) enum Cause {
     Spread,
 }
 
-/// What is found of a slow call.
+/// Where the excess of a slow call is.
 #[derive(Clone, Debug)]
 pub(crate) struct Explanation {
     /// From the function inwards.
     pub(crate) path: Vec<Step>,
-    /// The calls inside of the last step that have the most of the excess, where none has most of it; of other work, those
-    /// that are such work.
+    /// For [`Cause::Spread`]: the calls inside the last step with the largest parts of the excess. For
+    /// [`Cause::OtherWork`]: the calls that are such work.
     pub(crate) spread: Vec<Step>,
     pub(crate) cause: Cause,
     /// The part of the excess that the cause has.

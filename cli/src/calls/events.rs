@@ -28,8 +28,8 @@ impl Event {
     }
 }
 
-/// Those of one call: the first ones of different names, in the order of time. Those of a higher level take the place
-/// of others.
+/// The events of one call: the first ones of different names, in the order of time. An event of a higher level
+/// replaces another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
     pub(crate) kept: Vec<Event>,

@@ -47,11 +47,11 @@ pub(crate) struct Findings {
     pub(crate) list: Vec<Finding>,
     /// The trace's first record, from which times count.
     pub(crate) begin: Option<Ticks>,
-    /// What is usual is that of the whole run, not of the records alone.
+    /// Whether the usual values come from the whole run, not only from the records.
     pub(crate) is_whole_run: bool,
     /// Calls of each function that the bounds on their number leave out, the most first.
     pub(crate) not_shown: Vec<(FunctionId, u64)>,
-    /// Calls that were to be shown at most.
+    /// The most calls that may be shown.
     pub(crate) most: usize,
     /// The user said which calls are shown, slow or not.
     pub(crate) is_chosen: bool,
@@ -241,7 +241,8 @@ impl Explainer<'_> {
         })
     }
 
-    /// What another thread did during the slow call at that place. `None`: nothing, or the call needs no cause.
+    /// What another thread did during the slow call. `None`: no other thread did anything unusual, or the call
+    /// has no excess.
     fn meanwhile(
         &self,
         slow: (usize, u64),

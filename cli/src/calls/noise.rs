@@ -84,8 +84,8 @@ mod tests {
 
     const CALL: u64 = 30_000_000;
 
-    /// A call of 30 ms whose thread is in a state for the last part of it, and whether a shorter one of so many ns stands
-    /// out, too.
+    /// The thread of a call of 30 ms is in a state for the last part of the call. Returns whether a call of `ns` stands
+    /// out beside it.
     fn stands_out(state: State, waits: bool, ns: u64) -> bool {
         let switch = |time, to| Switch {
             time: Ticks(time),

@@ -13,12 +13,13 @@ pub(crate) const SHOWN: usize = 5;
 pub(crate) const SHOWN_OF_EACH: usize = 2;
 /// Calls of a function from which it has a usual call.
 pub(crate) const ENOUGH_CALLS: u64 = 20;
-/// A slow call takes so many times the p50, so many times the p90, and so many ns at least.
+/// A slow call takes at least `TIMES_P50` times the p50 and `TIMES_P90` times the p90, and no less
+/// than `MIN_NS`.
 pub(crate) const TIMES_P50: u64 = 10;
 pub(crate) const TIMES_P90: u64 = 5;
 pub(crate) const MIN_NS: u64 = 10_000;
 
-/// What is asked of a trace.
+/// Which slow calls of a trace are wanted.
 pub(crate) struct Query<'a> {
     /// The functions whose calls are shown.
     pub(crate) filter: Option<&'a Filter>,
@@ -29,7 +30,7 @@ pub(crate) struct Query<'a> {
     /// Calls that are shown: in all, and of one function.
     pub(crate) most: usize,
     pub(crate) of_each: usize,
-    /// What is usual may be that of the whole run.
+    /// The usual values may come from the whole run.
     pub(crate) may_be_whole: bool,
 }
 

@@ -17,7 +17,7 @@ use crate::off_cpu::OffCpu;
 use crate::report::waits::Object;
 use crate::stacks::Pass;
 
-/// Paths inside of one call that are told apart.
+/// The most paths inside one call that have entries of their own.
 const NODES: usize = 1 << 12;
 /// Usual calls that slow ones are compared with, as to what other threads did.
 pub(crate) const SAMPLE: usize = 64;
@@ -40,7 +40,7 @@ pub(crate) struct Node {
     pub(crate) away: OffCpu,
     /// Of the first call: its arguments and its result.
     pub(crate) said: PathNotes,
-    /// Places of the paths that are one call longer.
+    /// The places of the paths that go on with one more call.
     pub(crate) inside: Vec<u32>,
 }
 

@@ -4,7 +4,7 @@ use fdr_formats::FunctionId;
 
 use crate::report::function_rows::Row;
 
-/// What is usual for a function, whoever calls it. Times are ns.
+/// The usual figures of a function's calls, from all callers. Times are ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Usual {
     pub(crate) calls: u64,

@@ -48,7 +48,8 @@ pub(crate) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
     }
     let mut meanwhile = finding.meanwhile.as_ref();
     if let Some(wait) = &finding.wait {
-        // If the trace knows who held the object in which function, nobody else is named.
+        // If the trace knows who held the object and in which function, the sentence names no other
+        // thread.
         let is_other = |thread: ThreadId| wait.holder > 0 && thread.0 != wait.holder;
         meanwhile = meanwhile.filter(|what| wait.function == 0 && !is_other(what.thread));
     } else if explained.cause == Cause::OtherWork {
@@ -56,7 +57,8 @@ pub(crate) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
         meanwhile = None;
     } else if let Some(states) = &finding.states {
         words.push_str(&states.in_words(info));
-        // Who computes is kept by nobody, and of who was preempted it is known by whom.
+        // Another thread can explain a wait only. It does not delay a thread that computes. For a
+        // preempted thread, the states name the thread that took its CPU.
         let is_waiting = |state| state == State::Waiting;
         meanwhile = meanwhile.filter(|_| states.excess.is_none_or(is_waiting));
     }
@@ -92,7 +94,7 @@ fn other_work(info: &TraceInfo, explained: &Explanation) -> String {
     steps.join(", ")
 }
 
-/// What was waited for, and who held it.
+/// The object that the thread waited for, and its holder.
 fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
     let object = wait.object.in_words(info);
     let reason = note_words::reason(wait.object.reason);

@@ -253,7 +253,7 @@ fn copy_if_new(from: &Path, to: &Path) -> anyhow::Result<()> {
     };
     match copied() {
         Ok(()) => Ok(()),
-        // A file that nobody may write keeps the time of the copy, and is copied again the next time.
+        // The time of a read-only file can't be set. So such a file is copied again the next time.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && to.is_file() => Ok(()),
         Err(error) => Err(error).with_context(|| to.display().to_string()),
     }

@@ -20,7 +20,7 @@ pub(crate) struct File {
     pub(crate) functions: Vec<Function>,
 }
 
-/// A package's files, and what is said of files that are left as they are.
+/// A package's files, and the messages about files that are left unchanged.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     pub(crate) files: Vec<File>,

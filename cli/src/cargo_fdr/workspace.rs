@@ -155,7 +155,7 @@ impl Target {
     }
 }
 
-/// The manifest that a path stands for: itself, the one in the folder, or in a folder above.
+/// The manifest for a path: the path itself, or the manifest in this folder or in a folder above.
 ///
 /// # Errors
 /// Where there is none.

@@ -99,7 +99,7 @@ fn to_address(options: &Options, trace: &Path, address: &Address) -> anyhow::Res
 fn to_path(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let target = options.to;
     let output = match options.output.as_deref() {
-        // A trace that is a folder takes the place of the one that is named.
+        // With `--force`, a trace that is a folder replaces the folder that is named.
         Some(output) if options.force && !several && is_folder(output, target) => output.to_owned(),
         Some(output) => {
             let name = names::default_name(trace, target);
@@ -132,7 +132,7 @@ impl Options {
         }
     }
 
-    /// Says what was written to `name`, and what is wrong with the trace that was read.
+    /// Reports what was written to `name`, and the damage of the trace that was read.
     fn tell(
         &self,
         source: &dyn Source,

@@ -61,7 +61,8 @@ const FORMER: [(&str, &[&str]); 6] = [
     ("snapshot", &["dump"]),
 ];
 
-/// The command line, where a former name stands for today's and a trace alone for its report.
+/// Completes the command line: a former name of a command becomes the current one, and a trace alone becomes its
+/// report.
 pub(crate) fn complete(mut words: Vec<OsString>) -> Vec<OsString> {
     let Some(at) = first(&words) else {
         return words;

@@ -1,5 +1,5 @@
-//! Files that `fdr convert` makes for other programs and that fdr does not read: told from files that are no traces at
-//! all, so that the error says what to do.
+//! Recognizes the files that `fdr convert` makes for other programs and that fdr does not read. So the error for such
+//! a file can say what to do.
 
 use std::path::Path;
 

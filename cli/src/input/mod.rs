@@ -196,9 +196,9 @@ const MAX_DEPTH: usize = 6;
 /// The most folders that are looked into.
 const MAX_FOLDERS: usize = 1000;
 
-/// The traces that are meant: of a folder that is none itself, those in it, in the order of their names. If there are
-/// none, those that are folders further below, as in a session of LTTng. Of a number that no file has: the rings of
-/// that process.
+/// The traces that a path stands for. A folder that is not a trace itself stands for the traces in it, in the order
+/// of their names. If it has none, it stands for the traces further below that are folders, as in a session of LTTng.
+/// A number that is no file's name stands for the rings of the process with this number.
 ///
 /// # Errors
 /// Where a folder can't be read, or has no trace in it. Where there is no such process, or it does not record.

@@ -10,7 +10,7 @@ use super::*;
 use crate::testing::random_xray::random_trace;
 use crate::testing::{MemoryTrace, entry, exit};
 
-/// Every file by its name, and what was said of it.
+/// The written files by their names, and the messages.
 type ConvertedFiles = (Vec<(String, Vec<u8>)>, String);
 
 fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> ConvertedFiles {

@@ -76,7 +76,7 @@ pub(crate) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
     let functions = ui::things(info.called().count() as u64, "function");
     let next = match is_xray(info) {
         true => format!("llvm-xray account -m {map} {trace}"),
-        // Ids stay what they are.
+        // The conversion keeps the ids.
         false => format!("fdr convert {trace} --to {XRAY}, and llvm-xray account -m {map} of that"),
     };
     if !job.quiet {

@@ -1,4 +1,4 @@
-//! Where an output goes, and what it is called where nobody says it.
+//! The path of an output, and its name if the user gives none.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

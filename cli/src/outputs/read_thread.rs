@@ -14,8 +14,8 @@ const DATA: usize = 256 * 1024;
 /// Batches that wait.
 const WAITING: usize = 8;
 
-/// Gives the events of a source to a sink, as [`source::drive`] does, but for what is wrong in the trace.
-/// Returns what there was.
+/// Gives the events of a source to a sink, as [`source::drive`] does, but without the diagnostics. Returns the
+/// tally.
 ///
 /// # Errors
 /// Where the trace can't be read.
@@ -67,7 +67,7 @@ struct Batch {
 /// What a sink is given at once.
 enum Step {
     Thread(Thread),
-    /// So many of the calls.
+    /// The number of calls to take from the batch.
     Calls(usize),
     /// A mark, and so many bytes of the data as its payload.
     Mark(Mark<'static>, usize),

@@ -53,7 +53,7 @@ pub(crate) fn engines(
 }
 
 impl Report {
-    /// The report without a filter. What is damaged in the trace is told.
+    /// The report without a filter. Reports the damage of the trace.
     ///
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.

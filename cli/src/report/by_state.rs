@@ -1,5 +1,5 @@
-//! Calls of a thread whose states are known: they are cut where the state changes, so that all calls that the stack
-//! takes at once are made in one state.
+//! Calls of a thread whose states are known. A batch of edges ends where the state changes, so the stack takes only
+//! edges of one state at once.
 
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Ticks};

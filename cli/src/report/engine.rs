@@ -43,8 +43,8 @@ pub(crate) struct Engine {
     /// The same threads: what was open in the end.
     ends: Vec<Ends>,
     by_id: HashMap<ThreadId, usize>,
-    /// Places of the threads that came last, by the end of their numbers: sources with several
-    /// threads in a lane switch after every few calls.
+    /// The places of the latest threads, by the low bits of their numbers. This helps because
+    /// sources with several threads in a lane switch threads after every few calls.
     recent: [usize; RECENT],
     current: usize,
     events: Events,

@@ -15,7 +15,7 @@ use super::query::Selection;
 use super::stats::OTHERS;
 use crate::memory;
 
-/// Names that are told apart, of events and of counters. Those behind are counted as one.
+/// The most names of events and of counters that have rows of their own. All further names are one row.
 const MAX: usize = 1 << 16;
 
 /// A value of a counter.
@@ -204,7 +204,7 @@ impl Events {
     }
 }
 
-/// The place of a name, or that of all others where there are too many.
+/// The entry of a name. If there are too many names: the entry of all others.
 fn entry(list: &mut BTreeMap<FunctionId, Stats>, name: FunctionId) -> &mut Stats {
     let name = match list.len() < MAX || list.contains_key(&name) {
         true => name,

@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) id: u32,
     pub(crate) calls: u64,
     pub(crate) clipped: u64,
-    /// It has no times: those here are zeros, and none.
+    /// The function has no times. The zeros in this row are not durations.
     pub(crate) untimed: bool,
     /// Calls of a timed function that have no time: they were only counted, or left nothing. The times are estimated.
     pub(crate) counted: u64,

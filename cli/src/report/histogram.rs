@@ -2,8 +2,8 @@
 //!
 //! Every power of two is divided into 64 equal cells. Durations below 128 ticks are exact; above, a cell is at most
 //! 1/64 of its lower edge wide. Its middle stands for all of its durations, so a quantile is off by at most 1/128 = 0.8
-//! %. Minimum, maximum, count and sum are exact. The first few durations are kept as a list of cells, because a program
-//! may have a hundred thousand functions with few calls each.
+//! %. Minimum, maximum, count and sum are exact. The first durations of a function are only a list of cells. This saves
+//! memory, because a program may have a hundred thousand functions with few calls each.
 
 const CELL_BITS: u32 = 6;
 const CELLS: usize = 1 << CELL_BITS;
@@ -12,7 +12,7 @@ const EXACT: usize = 2 * CELLS;
 /// By how many bits a duration may be shifted to have its cell. A power of two.
 const SHIFTS: usize = 64;
 const UNUSED: u16 = u16::MAX;
-/// So many durations are kept as a list: 2 KiB, less than the octaves of most functions.
+/// The length of this list: 2 KiB, which is less than the octaves of most functions take.
 const FEW: usize = 1024;
 
 // A cell of an octave that is not there lies beyond all that are.

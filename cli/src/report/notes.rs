@@ -28,7 +28,7 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
-/// What is counted of the whole run, and what is not.
+/// The remark about what the figures of the whole run count.
 fn whole_run(report: &Report, notes: &mut Vec<String>) {
     if !report.is_whole {
         return;
@@ -255,7 +255,8 @@ pub(super) fn scope_in_words(report: &Report) -> Option<String> {
     }
 }
 
-/// What is to be said of rows that are of several functions, of records, or have times twice.
+/// The remarks about rows that stand for several functions, come from the records, or count some
+/// times twice.
 fn shared_rows(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.rows.iter().any(|row| row.nests && row.id != 0) {
@@ -297,7 +298,7 @@ fn standard_error(report: &Report) -> String {
     }
 }
 
-/// What is to be said of the states of all threads.
+/// The remarks about the states of all threads.
 fn states_in_words(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     let all = |sum: InStates, more: &InStates| {

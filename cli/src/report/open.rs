@@ -22,7 +22,7 @@ pub(crate) struct OpenCall {
     pub(crate) depth: u64,
 }
 
-/// The synthetic exits that are the last so far, the first of which is of the innermost call.
+/// The synthetic exits after a thread's last measured record. The first of them ends the innermost call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ends {
     /// The innermost of their calls: its function and entry, and whether the entry was measured.

@@ -1,4 +1,4 @@
-//! What is asked of a report: which rows, and in which order.
+//! The selection of a report's rows, and their order.
 
 use clap::ValueEnum;
 use fdr_formats::filter::Filter;

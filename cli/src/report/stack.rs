@@ -1,11 +1,11 @@
-//! One thread's calls, for the figures of a report: what the call stack of [`fdr_formats::calls`] tells of each call,
+//! One thread's calls, for the figures of a report: the calls that the call stack of [`fdr_formats::calls`] gives,
 //! summed up by function.
 //!
 //! The time of a clipped call that lies inside the trace counts for total and self, and never for minimum, mean,
 //! percentiles and maximum. A call of an untimed function lasts as long as the timed calls inside it. The rest of its
 //! time is its caller's.
 //!
-//! Nothing in here hashes or allocates per event, and no depth that a file claims is believed.
+//! Nothing in here hashes or allocates per event. A depth that a file claims is not trusted.
 
 use std::hint::select_unpredictable;
 
@@ -224,8 +224,8 @@ impl Stack {
         Some((open.function, open.start, open.is_measured()))
     }
 
-    /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
-    /// may be done as soon as the thread has no more calls; doing it again changes nothing.
+    /// Ends the calls that are still open, adds the totals to the table, and frees the memory. May be called as soon
+    /// as the thread has no more calls. A second call changes nothing.
     pub(crate) fn finish(&mut self, batch: &mut Batch, end: Option<Ticks>, table: &mut Table) {
         if self.depth() > 0 {
             self.reach(end.unwrap_or_default().max(self.last()), table);

@@ -1,5 +1,5 @@
-//! How long functions and threads ran, were preempted and waited, in ns. What is not known is told beside it, and is
-//! part of no figure.
+//! How long functions and threads ran, were preempted and waited, in ns. The time whose state is unknown is shown
+//! separately, and is part of no figure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

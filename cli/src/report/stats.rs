@@ -62,10 +62,10 @@ impl Stats {
     }
 }
 
-/// Function ids, their places, and what is known of each.
+/// Function ids, their places, and the figures of each function.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// Places by id, for those that are small; the places of those below [`LOW`] are not here.
+    /// The places of small ids, by id. Ids below [`LOW`] are not in this list.
     near: Vec<u32>,
     far: HashMap<u32, u32>,
     others: Option<u32>,
@@ -140,7 +140,7 @@ impl Table {
         }
     }
 
-    /// What is known of the function at a place that was made.
+    /// The figures of the function at an existing place.
     pub(crate) fn at(&mut self, place: u32) -> &mut Stats {
         self.stats[place as usize].get_or_insert_default()
     }

@@ -56,10 +56,10 @@ const LEFT_OUT: [&str; 13] = [
 /// How wide columns are at least on a terminal, so that all tables of a run have the same ones.
 const MIN: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
 
-/// Threads that are named with what they were in.
+/// The most threads that are named with their open calls.
 const OPEN_SHOWN: usize = 3;
 
-/// So much of a name is worth more than another column.
+/// The characters of a name that are worth more than another column.
 const NAME: usize = 24;
 
 /// Writes all of a report.
@@ -177,8 +177,8 @@ fn most_of_a_name(columns: Option<usize>) -> usize {
     columns.map_or(usize::MAX, |columns| (columns / 2).max(NAME))
 }
 
-/// Which calls were open when the trace was written, or where the part of it ends, in a line; `None`: there are none.
-/// `columns`: a name takes half of so many at most.
+/// One line with the calls that were open when the trace was written, or at the end of the selected part. `None`: no
+/// call was open. A name takes at most half of `columns`.
 pub(crate) fn open_in_words(
     info: &TraceInfo,
     open: &[OpenRow],
@@ -321,7 +321,8 @@ impl Line {
     }
 }
 
-/// The columns that no row has: those of states where the trace knows none, and what the figures of a whole run lack.
+/// The columns that no row has: the states, if the trace has none, and the columns that the figures of a whole run
+/// lack.
 fn absent(report: &Report) -> Vec<&'static str> {
     let states = ["running", "preempted", "waiting"]
         .into_iter()

@@ -11,7 +11,8 @@ pub(crate) fn counted(info: &TraceInfo) -> Option<u64> {
     begun.reduce(u64::saturating_add)
 }
 
-/// Rows of totals that are of tasks: the name of the function, and what they count.
+/// The rows of totals that count tasks: the name of the function, the kind of the count, and the
+/// totals.
 pub(super) fn all_totals(
     info: &TraceInfo,
 ) -> impl Iterator<Item = (&str, TotalKind, &FunctionTotals)> {

@@ -10,7 +10,7 @@ use super::waits::{OpenWait, WaitRow, WaitRows};
 use crate::columns::Columns;
 use crate::{trace, ui};
 
-/// Functions of holders that are named in a row, and threads that are named as waiting.
+/// The most functions of holders in a row, and the most threads that are named as waiting.
 const SHOWN: usize = 3;
 
 /// Writes the table below an empty line; nothing where no thread waited.

@@ -13,12 +13,12 @@ use super::names::name_of;
 use super::query::Selection;
 use crate::memory;
 
-/// Objects that are told apart. Those behind are counted as one without a name.
+/// The most objects with figures of their own. All further objects are counted as one without a name.
 const MAX: usize = 1 << 16;
-/// Functions of holders that are told apart, for each object.
+/// The most functions of holders with figures of their own, for each object.
 const MAX_HOLDERS: usize = 1 << 12;
 
-/// What was waited for: the name of the object, or its number if it has none.
+/// The object of a wait: its name, or its number if it has no name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Object {
     pub(crate) reason: u8,
@@ -46,7 +46,7 @@ impl Object {
     }
 }
 
-/// What is known of the waits for one object, or of those in which its holder was in one function.
+/// The waits for one object, or only those during which its holder was in one function.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: u64,

@@ -1,5 +1,6 @@
 //! The rings of a process that runs, opened for reading, or for writing commands into them. They are found among the
-//! process's mappings. So nobody needs to know its folder or its environment, and the files may have lost their names.
+//! process's mappings. So the user need not know the program's folder or environment, and the files may have lost
+//! their names.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -127,7 +128,7 @@ fn begun(process: u32, what: RingAccess) -> anyhow::Result<Option<Vec<Mapped>>> 
     }
 }
 
-/// Whether there is no such process, or nothing is left of it but its number.
+/// Whether the process does not exist, or is a zombie without memory.
 pub(crate) fn has_ended(process: u32) -> bool {
     match mapped::maps(process) {
         Ok((_, maps)) => maps.is_empty(),
@@ -179,8 +180,8 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// Opens the mapped file: by the process's own descriptor, by the mapping (only root may do that), or by the file's
-/// name, if there is one. `folder` is that of a thread that has the process's files.
+/// Opens the mapped file: by the process's own descriptor, by the mapping (only for root), or by the file's name, if
+/// it still has one. `folder` is the folder in `/proc` of a thread that has the process's files.
 fn open(process: u32, folder: &Path, mapping: &Mapping, what: RingAccess) -> io::Result<File> {
     let mut first = None;
     for entry in fs::read_dir(folder.join("fd"))?.flatten() {

@@ -1,5 +1,5 @@
-//! Which files the processes of this machine have mapped. All processes are looked at once. A ring's process is the one
-//! that has the ring in its memory, because its number may be another one in a container.
+//! Which files the processes of this machine have mapped. All processes are looked at once. The process of a ring is
+//! found by its mapping and not by its number, because the number differs within a container.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata, TryLockError};
@@ -16,14 +16,16 @@ use nix::unistd::Pid;
 
 use super::Owner;
 
-/// Files that processes have in memory that they share with others, and who could not be asked.
+/// The files that processes have mapped as shared, and the processes whose mappings can't be read.
 #[derive(Debug, Default)]
 pub(crate) struct Mapped {
-    /// Device and inode, and by whom: sure, but for file systems whose mappings tell another device.
+    /// The processes that map a file, by its device and inode. This is exact, except on file systems whose mappings
+    /// name another device.
     files: HashMap<(u64, u64), Vec<u32>>,
-    /// Last parts of their paths, as the system writes them: ring files have a random part in theirs.
+    /// The processes by the file names of their mappings, as the system writes them. The name of a ring file has a
+    /// random part, so it is unique.
     names: HashMap<Vec<u8>, Vec<u32>>,
-    /// Every number of the processes that may not be looked into.
+    /// All numbers of the processes whose mappings we may not read.
     refused: HashSet<u32>,
     /// There may be processes that do not show.
     hidden: bool,
@@ -173,8 +175,8 @@ fn is_ending(process: u32) -> bool {
     maps(process).is_ok_and(|(_, maps)| maps.is_empty())
 }
 
-/// Whether somebody holds the recorder's lock, who need not be seen: containers have processes of their own.
-/// Taken together by any number of readers.
+/// Whether a process holds the recorder's lock, even a process that we can't see, such as one of another container.
+/// Several readers may try this at once.
 fn is_locked(path: &Path) -> bool {
     let file = super::regular(path);
     file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))

@@ -56,7 +56,7 @@ impl CallOptions {
         Some(u64::try_from(over.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// What is asked of the calls of a trace.
+    /// The calls of a trace that the options choose.
     ///
     /// # Errors
     /// If a state is asked for, and the trace knows none.
@@ -85,7 +85,7 @@ impl ChosenCalls {
         self.over == 0 && self.state.is_none()
     }
 
-    /// Those of so many ticks or more.
+    /// Calls of at least `over` ticks.
     #[cfg(test)]
     pub(crate) fn over(over: u64) -> ChosenCalls {
         ChosenCalls { over, state: None }

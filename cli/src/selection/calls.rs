@@ -107,7 +107,7 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Whether all is chosen that happens inside of a thread's innermost open call, or would be but for its name.
+    /// Whether the selection takes the events inside the thread's innermost open call, apart from the filter of names.
     fn is_within(&self, open: &Open) -> bool {
         (self.chosen.within.is_empty() || open.root.is_some())
             && (self.chosen.polls.is_none() || open.poll.is_some())
@@ -117,7 +117,8 @@ impl<'a> Calls<'a> {
         self.threads.get_mut(self.current?).map(|(_, open)| open)
     }
 
-    /// Where the current thread is at that time; what there is to be said at an edge of the window is said.
+    /// Whether the current thread is before, inside or behind the window at `time`. If the time has passed an edge of
+    /// the window, sends the sink that edge's marks and synthetic edges.
     fn part(&mut self, time: Ticks) -> Part {
         let (from, to) = (self.chosen.from, self.chosen.to);
         let Some(open) = self.open() else {

@@ -233,10 +233,10 @@ impl Selection {
         Ok(Box::new(Selected::new(source, chosen)))
     }
 
-    /// The threads that are meant, sorted; `None`: all.
+    /// The chosen threads, sorted; `None`: all.
     ///
     /// # Errors
-    /// Where there is none of that name or number.
+    /// If no thread has the name or number.
     pub(crate) fn threads(&self, info: &TraceInfo) -> anyhow::Result<Option<Vec<ThreadId>>> {
         if self.thread.is_empty() {
             return Ok(None);

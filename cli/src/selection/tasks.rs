@@ -62,8 +62,8 @@ impl Display for TaskName {
     }
 }
 
-/// The polls of tasks that are meant, and of those inside of them. Of polls inside of each other the outermost. Each
-/// thread's in their order.
+/// The polls of the chosen tasks and of the tasks inside them, for each thread in order. Of nested polls only the
+/// outermost is here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Polls(HashMap<ThreadId, Vec<Poll>>);
 

@@ -1,4 +1,5 @@
-//! The selected part of random traces: nothing is lost at an edge, and what is given on is balanced.
+//! The selected part of random traces: no call is lost at an edge of the part, and the calls in it
+//! are balanced.
 
 use fdr_formats::filter::Filter;
 use fdr_formats::{Call, Edge, FunctionId, Source, ThreadId, Ticks, source};

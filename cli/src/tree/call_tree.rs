@@ -4,7 +4,8 @@
 use fdr_formats::{FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt};
 
-/// Paths that are told apart in the end (10 MiB, and more to find them); on the way, half as many more.
+/// The most paths of a finished tree (10 MiB, and more for the table that finds them). A growing tree may have half as
+/// many more.
 pub(crate) const MAX: usize = 1 << 18;
 /// Entries of the table that saves most searches; a power of two.
 const NEAR: usize = 1 << 14;
@@ -25,7 +26,7 @@ impl NodeId {
 /// What a node stands for below its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Label {
-    /// Where paths begin.
+    /// The root, where all paths begin.
     Root,
     /// A function.
     Function(FunctionId),
@@ -146,7 +147,7 @@ impl Tree {
         if let Some(&node) = self.by_path.get(&(caller, label)) {
             return node;
         }
-        // What stands for many paths has none of its own below it.
+        // The node that stands for many paths has no nodes below it.
         if self.nodes[caller.index()].label == Label::Others {
             return caller;
         }
@@ -174,14 +175,14 @@ impl Tree {
         node.calls += 1;
     }
 
-    /// So many calls of that path have ended.
+    /// `calls` calls of that path have ended.
     pub(crate) fn count_calls(&mut self, node: NodeId, own: u64, calls: u64) {
         let node = &mut self.nodes[node.index()];
         node.own = node.own.saturating_add(own);
         node.calls = node.calls.saturating_add(calls);
     }
 
-    /// So many of its calls, with what they spent, are another path's.
+    /// Moves `calls` calls, and the ticks `own` that they spent, from one path to another.
     pub(crate) fn reassign(&mut self, from: NodeId, to: NodeId, own: u64, calls: u64) {
         let known = &mut self.nodes[from.index()];
         let (own, calls) = (own.min(known.own), calls.min(known.calls));
@@ -211,9 +212,9 @@ impl Tree {
         self.nodes.len()
     }
 
-    /// Leaves so many paths, the least deep, and makes one of all others. Which ones stay depends on the
-    /// paths alone, not on when they came: one that stays in the end has stayed whenever this was done to a
-    /// part of them, so nothing of it is missing. Returns where each node is now; `None`: where it was.
+    /// Keeps the `most` least deep paths, and joins all others to one. The choice depends on the paths alone, not on
+    /// the order in which they came. So a path that is kept in the end was kept at each earlier call of `shrink`, and
+    /// its figures are complete. Returns where each node is now; `None`: no node has moved.
     pub(crate) fn shrink(&mut self, most: usize) -> Option<Vec<NodeId>> {
         let ranks = self.ranks();
         let mut sorted: Vec<Rank> = ranks.iter().copied().flatten().collect();

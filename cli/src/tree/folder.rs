@@ -26,10 +26,10 @@ pub(crate) struct Folder {
     end: Option<Ticks>,
     /// Calls that were open then are told from others.
     has_marks: bool,
-    /// The state whose time is counted, and those of the threads.
+    /// The state whose time is counted, and the states of the threads.
     by: Option<(State, Arc<States>)>,
     window: Window<NodeId>,
-    /// Paths that are told apart in the end.
+    /// The most paths of the finished tree.
     most: usize,
     tree: Tree,
     lines: Vec<(ThreadId, Line)>,
@@ -41,7 +41,7 @@ pub(crate) struct Folder {
 /// What all folders found.
 pub(crate) struct Folded {
     pub(crate) tree: Tree,
-    /// Time of threads whose state is not known, if one is counted alone.
+    /// If the time of one state is counted alone: the time in which a thread's state is not known.
     pub(crate) unknown: Ticks,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
     pub(crate) diagnostics: Vec<Diagnostic>,
@@ -69,27 +69,27 @@ impl Folder {
         }
     }
 
-    /// One for a source whose threads come one after the other, each once.
+    /// For a source that gives its threads one after the other, each once.
     pub(crate) fn one_by_one(self, one_by_one: bool) -> Folder {
         Folder { one_by_one, ..self }
     }
 
-    /// One for a trace that was written at that moment.
+    /// For a trace that was written at `end`.
     pub(crate) fn until(self, end: Option<Ticks>) -> Folder {
         Folder { end, ..self }
     }
 
-    /// One that tells calls that were open in the end from others, or not.
+    /// Whether calls that were open at the end of the trace get nodes of their own.
     pub(crate) fn with_marks(self, has_marks: bool) -> Folder {
         Folder { has_marks, ..self }
     }
 
-    /// One that counts the time in a state alone.
+    /// A folder that counts only the time in one state.
     pub(crate) fn with_state(self, by: Option<(State, Arc<States>)>) -> Folder {
         Folder { by, ..self }
     }
 
-    /// One that tells fewer paths apart.
+    /// A folder with a lower limit of paths.
     #[cfg(test)]
     pub(crate) fn with_most(self, most: usize) -> Folder {
         Folder { most, ..self }
@@ -107,7 +107,7 @@ impl Folder {
     }
 }
 
-/// Nodes that a tree may have on the way to so many: it is not to be made smaller all the time.
+/// The nodes that a growing tree may have before it is cut down to `most`. The margin makes the cuts rare.
 fn room_for(most: usize) -> usize {
     most + most / 2
 }

@@ -22,7 +22,7 @@ use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
 use crate::{memory, off_cpu, trace};
 
-/// What is asked of a trace.
+/// The options for folding a trace.
 pub(crate) struct FoldingOptions<'a> {
     pub(crate) selection: &'a Selection,
     /// Whether calls of other functions than `--filter` are left out, or not shown.
@@ -58,13 +58,13 @@ pub(crate) struct Folding {
 }
 
 impl Folding {
-    /// Follows the calls of a trace. What is damaged in it is told.
+    /// Follows the calls of a trace, and reports its damage.
     ///
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
     pub(crate) fn read(asked: &FoldingOptions<'_>, trace: &Path) -> anyhow::Result<Folding> {
         let mut source = asked.selection.open(trace, asked.filtering)?;
-        // Where nothing is overwritten, nothing is to be told.
+        // Windows matter only where records are overwritten.
         let info = source.info();
         let windows = match info.threads.iter().any(is_cut) && !trace::is_timeless(info) {
             true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,
@@ -223,7 +223,8 @@ fn fold(
     Ok(folded)
 }
 
-/// Which labels `--filter` shows. Who filters in vain is told what there is.
+/// Which labels `--filter` shows. If the filter matches no function, the message names functions of
+/// the trace.
 fn shown(filter: &Filter, info: &TraceInfo, tree: &Tree) -> HashMap<Label, bool> {
     let mut shown: HashMap<Label, bool> = HashMap::new();
     for (_, node) in tree.nodes() {

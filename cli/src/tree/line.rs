@@ -32,12 +32,13 @@ pub(super) struct Line {
     by: Option<Box<ByState>>,
 }
 
-/// What is needed to count the time in one state alone.
+/// The data that is needed to count only the time in one state.
 #[derive(Debug)]
 struct ByState {
     state: State,
     absence: Absence,
-    /// Of each open call that was open when the state changed: what of its own time is that of calls inside. It wraps.
+    /// For each call that was open when the state changed, and still is: the part of its own time that belongs to calls
+    /// inside it. It wraps.
     less: Vec<u64>,
 }
 
@@ -215,12 +216,12 @@ impl Line {
         by.absence.until()
     }
 
-    /// One that tells calls that were open in the end from others, or not.
+    /// Whether calls that were open at the end of the trace get nodes of their own.
     pub(super) fn with_marks(self, has_marks: bool) -> Line {
         Line { has_marks, ..self }
     }
 
-    /// The call stack, and what it tells of calls.
+    /// The call stack, and the handler of its calls.
     fn paths<'a, const BY: bool>(
         &'a mut self,
         tree: &'a mut Tree,

@@ -77,7 +77,7 @@ fn forget_ids(report: &mut Value) {
         .for_each(|thread| forget(&mut thread["functions"]));
 }
 
-/// Converts, and gives what was said.
+/// Converts a trace, and returns the messages.
 pub(crate) fn convert(from: &str, target: &Target, to: &str) -> String {
     let output = fdr(&["convert", from, "--to", target.name, "-o", to]);
     assert!(

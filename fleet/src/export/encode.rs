@@ -194,7 +194,7 @@ fn set<T: Clone>(column: &mut Option<Vec<Option<T>>>, place: usize, count: usize
     column.get_or_insert_with(|| vec![None; count])[place] = Some(value);
 }
 
-/// The column of the whole calls alone: rows of calls that are still open come in a later batch.
+/// The values of a column for the calls that have ended. Calls that are still open are rows of a later batch.
 fn whole<T, A>(rows: &[Row], column: Option<Vec<Option<T>>>, kind: &DataType) -> ArrayRef
 where
     A: FromIterator<Option<T>> + Array + 'static,

@@ -1,5 +1,5 @@
-//! Files of a table on their way into the store: written under temporary names, made part of the store together, and
-//! removed if that does not come to pass.
+//! Files of a table on their way into the store. They are written under temporary names, and become part of the
+//! store together. If that fails, they are removed.
 
 use std::fs::{self, File};
 use std::path::PathBuf;

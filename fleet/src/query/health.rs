@@ -1,5 +1,5 @@
-//! Looks at the files that count before a query reads them, so that one that is damaged, cut short or of another schema
-//! version is named and left out, and the others are queried.
+//! Looks at the files that count before a query reads them. A file that is damaged, cut short or of another schema
+//! version is named and left out. The query reads the other files.
 
 use std::collections::{HashMap, HashSet};
 
@@ -135,7 +135,7 @@ fn check_version(file: &FileEntry, metadata: &ParquetMetaData) -> anyhow::Result
     Ok(())
 }
 
-/// Reads whole files, after a query failed: the paths of those that can't be decoded, and what is wrong with each.
+/// Reads whole files after a failed query. Returns the paths of the files that can't be decoded, with the errors.
 pub(crate) fn check_all(
     store: &Store,
     files: &[FileEntry],

@@ -133,7 +133,7 @@ fn filters() {
     println!("{}", facts::of_statistics(&fdr::statistics()));
 }
 
-/// The environment is wrong, and nobody asked for a recording until now.
+/// The environment has a wrong value, and the program asks for a recording for the first time.
 fn broken() {
     match fdr::enable() {
         Err(Error::Configuration(why)) => println!("refused {why}"),
@@ -177,7 +177,7 @@ fn late() {
     assert_eq!(Config::new().filter("api::work").enable(), Ok(1));
     hot::inner(1);
     assert_eq!(recorded(), 2);
-    // Values that are those in force are nothing to tell of.
+    // A setting with the value in force prints no line.
     assert_eq!(Config::new().mode(Mode::Ring).enable(), Ok(1));
     assert_eq!(Config::new().mode(Mode::Full).enable(), Ok(1));
     match Config::new().buffer(4).enable() {

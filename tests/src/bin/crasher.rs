@@ -20,11 +20,12 @@ use fdr_tests::support::crashed;
 /// handler that allocates then hangs.
 struct Locked(Mutex<()>);
 
-/// The thread that is to crash there, as the kernel counts: not the recorder's, which allocates as well.
+/// The kernel's id of the thread that is to crash in the allocator. Other threads, such as the recorder's, allocate
+/// as well.
 static CRASH_IN_MALLOC: AtomicI64 = AtomicI64::new(0);
 
-/// The thread that may allocate nothing any more, as the kernel counts: where it does, the process ends in
-/// a way of its own. 0 = none.
+/// The kernel's id of the thread that may not allocate any more. If it allocates, the process ends with a status of
+/// its own. 0: no thread.
 static NO_MORE: AtomicI64 = AtomicI64::new(0);
 
 fn thread_id() -> i64 {
@@ -60,7 +61,7 @@ unsafe impl GlobalAlloc for Locked {
 #[global_allocator]
 static ALLOCATOR: Locked = Locked(Mutex::new(()));
 
-/// Ways that nobody survives and after which the standard library says nothing.
+/// Ways to crash that end the process, and after which the standard library prints nothing.
 const FAULTS: [&str; 9] = [
     "null", "read", "wild", "bus", "illegal", "divide", "trap", "abort", "sys",
 ];
@@ -90,7 +91,7 @@ fn crash(way: &str) {
             overflow(1);
         }
         "broken" => {
-            // The handler, which makes a file, comes to a fault of its own.
+            // The crash handler makes a file, so this makes the handler itself fault.
             forbid(libc::SYS_openat);
             trap();
         }
@@ -340,7 +341,7 @@ fn chain() {
     }
 }
 
-/// A page that nobody may write, until [`mending_handler`] allows it.
+/// A page that is read-only until [`mending_handler`] makes it writable.
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
 /// Lets the write go on that came to it.

@@ -41,7 +41,7 @@ impl Drop for Late {
     }
 }
 
-/// What the C library runs at a thread's end, with as many rounds to come as `value` says.
+/// The C library runs this at a thread's end. `value` is the number of rounds to come.
 extern "C" fn at_end(value: *mut libc::c_void) {
     last_work();
     let rounds = value as usize - 1;

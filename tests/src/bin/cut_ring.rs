@@ -31,9 +31,9 @@ fn steps(count: u64) -> u64 {
     (0..count).fold(1, |sum, number| step(sum ^ number))
 }
 
-/// Cuts the ring in the current folder to so many bytes, behind the first page of the first region, or in the midst of
-/// the first thread's totals or open calls. Not while
-/// the recorder makes it longer: such a cut may be undone.
+/// Cuts the ring in the current folder to a length in bytes. A word instead of the length means: behind the first page
+/// of the first region, or within the first thread's totals or open calls. Waits until the ring is prepared, because
+/// the recorder may undo a cut of a ring that it is making longer.
 fn cut(length: &str) {
     let Some(ring) = ring_when_prepared() else {
         return;
@@ -49,8 +49,8 @@ fn cut(length: &str) {
     file.set_len(length).expect("a shorter file");
 }
 
-/// Puts zeros where its records are, as they are found in a file that was cut and made longer again. In one call: of
-/// two, the recorder could touch the file between them.
+/// Overwrites the ring's records with zeros, as in a file that was cut and made longer again. One call does both,
+/// because the recorder could touch the file between two calls.
 fn put_zeros() {
     let Some(ring) = ring_when_prepared() else {
         return;
@@ -172,7 +172,7 @@ fn fork() {
     steps(10);
 }
 
-/// A fork whose child finds its parent's ring cut, and comes from a thread that records.
+/// A fork after the cut, by a thread that records. The child finds its parent's ring cut.
 fn fork_after() {
     steps(10);
     cut("0");
@@ -230,7 +230,7 @@ extern "C" fn mend(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
         ON_OWN_STACK.store(!within, Ordering::Relaxed);
         let mut held: libc::sigset_t = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut held);
-        // What it asked for, and no more.
+        // The handler's own mask holds, and no other signal is blocked.
         assert_eq!(libc::sigismember(&raw const held, libc::SIGUSR1), 1);
         assert_eq!(libc::sigismember(&raw const held, libc::SIGBUS), 1);
         assert_eq!(libc::sigismember(&raw const held, libc::SIGUSR2), 0);
@@ -258,8 +258,8 @@ fn touch_own() {
     unsafe { page.write_volatile(1) };
 }
 
-/// The program's own handler was there before the recorder's, and makes good what is its own, before and after the
-/// ring is cut.
+/// The program's own handler was there before the recorder's. It repairs faults in the program's own page, before and
+/// after the ring is cut.
 fn own_handler() {
     install(mend);
     steps(10);

@@ -1,7 +1,7 @@
 //! Forks whose hooks do unusual things: they record in the child before the recorder knows of the child, or they fork
-//! again; children made behind the C library's back beside a fork, and in namespaces where they have their parent's
-//! number. The hooks are registered before the recorder's own. Children tell in a shared page how many records they
-//! made.
+//! again. Other children are made by system calls without the C library, during a fork, and in namespaces where they
+//! have their parent's number. The hooks are registered before the recorder's own. Each child writes into a shared
+//! page how many records it made.
 
 use std::env;
 use std::process;
@@ -132,10 +132,11 @@ fn beside(reports: Reports) {
     });
 }
 
-/// Until the thread that forks is in its hook: what it holds is looked at by somebody who may wait.
+/// Waits until the forking thread is in its hook and holds the recorder's lock. Threads of their own ask for the
+/// lock, because such a thread may block.
 fn wait_until_held() {
     let (sender, receiver) = std::sync::mpsc::channel();
-    // Held by the fork: a thread that asks is not answered.
+    // While the forking thread holds the lock, the other thread gets no answer.
     loop {
         let sender = sender.clone();
         thread::spawn(move || sender.send(fdr::statistics().functions));
@@ -146,7 +147,7 @@ fn wait_until_held() {
     }
 }
 
-/// Keeps the thread on one CPU: another one's would tell the recorder of a child.
+/// Keeps the thread on one CPU. From another CPU number the recorder would notice the child.
 fn stay() {
     // SAFETY: it has no arguments.
     let cpu = unsafe { libc::sched_getcpu() };
@@ -155,7 +156,7 @@ fn stay() {
     repeat(1, work);
 }
 
-/// The dump signal in a child that nobody was told of.
+/// The dump signal in a child that neither the C library nor the recorder knows of.
 fn signal(reports: Reports) {
     stay();
     // SAFETY: the child does nothing but traced calls, and signals of its own.

@@ -1,5 +1,5 @@
 //! Calls one function, and then ends as its argument says: `exit`, `crash`, `fork` (and its child calls the function,
-//! too), `fork-kill` (and kills itself), `code` (the program says in its code whom it is), or `wait` for a kill.
+//! too), `fork-kill` (and kills itself), `code` (the program sets its identity in its code), or `wait` for a kill.
 
 use std::hint::black_box;
 

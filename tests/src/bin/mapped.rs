@@ -14,7 +14,7 @@ fn step(number: u64) -> u64 {
     black_box(number).rotate_left(7)
 }
 
-/// Calls of a thread, of the first one so many times as many: some chunks.
+/// The calls of a thread. The first thread makes `MORE` times as many, which fill some chunks.
 const CALLS: u64 = 100;
 const MORE: u64 = 200;
 

@@ -1,6 +1,6 @@
 //! More threads than the rings have room for: their records are counted, and room that comes up is used.
-//! `over`: by the dozen, with one that ends in the midst of it; `stepped`: one instruction at a time, with
-//! handlers that record; `reap`: with a thread that ends and never says so. All calls are counted.
+//! `over`: a dozen threads, of which one ends meanwhile. `stepped`: one instruction at a time, with handlers
+//! that record. `reap`: with a thread whose end the recorder is not told. All calls are counted.
 
 use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ fn work_untimed() {
     CALLS.count();
 }
 
-/// A thread that makes so many calls when it is told, and says when it has.
+/// A thread that receives numbers of calls, makes these calls, and sends an answer after each.
 struct Worker {
     orders: Sender<u64>,
     done: Receiver<()>,
@@ -91,7 +91,7 @@ fn over() {
     println!("records {}", CALLS.records());
     print!("{}", facts::of_statistics(&fdr::statistics()));
     println!("waiting");
-    // Whoever wants to look at the ring while all of them live.
+    // Keeps all threads alive until the reader of the ring has finished.
     let _ = std::io::stdin().read_line(&mut String::new());
     workers.into_iter().for_each(Worker::end);
 }
@@ -112,7 +112,8 @@ extern "C" fn on_trap(_: i32) {
     }
 }
 
-/// Each time a thread without room, which gets some: between two instructions, or in the midst of a handler.
+/// In each round a thread begins without a ring and gets one later, between two instructions or within a
+/// handler.
 fn stepped(rounds: u64) {
     on_each_step(on_trap);
     STATE.store(rounds, Ordering::Relaxed);
@@ -126,7 +127,7 @@ fn stepped(rounds: u64) {
                 work();
             };
             stepping(some);
-            // To a place where it asks, whatever is known of room.
+            // Goes on to a call at which the thread asks for a ring again.
             repeat(round % 64, work);
             stepping(some);
             holder.end();
@@ -139,7 +140,7 @@ fn stepped(rounds: u64) {
     println!("traps {}", TRAPS.load(Ordering::Relaxed));
 }
 
-/// No key is left that says when a thread ends.
+/// Uses up the thread keys, so that the recorder gets none for its destructor at a thread's end.
 fn use_up_keys() {
     let mut key = 0;
     // SAFETY: `key` is valid for writing; the keys have no destructor.
@@ -151,7 +152,7 @@ fn use_up_keys() {
     }
 }
 
-/// A thread goes on without room until it is found out that the other one is gone.
+/// A thread goes on without a ring until the recorder finds out that the other thread has ended.
 fn reap() {
     use_up_keys();
     fdr::enable().expect("it can be recorded");

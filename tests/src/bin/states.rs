@@ -68,7 +68,7 @@ fn cpu_ns() -> u128 {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos()
 }
 
-/// Runs `body` as a thread, which says what it took.
+/// Runs `body` as a thread that prints its times and switches.
 fn told(name: String, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     let inner = name.clone();
     let run = move || {

@@ -25,7 +25,7 @@ fn calls(count: u64) -> u64 {
     (0..count).map(work).sum()
 }
 
-/// One thread after the other, none of which ends before the last has begun: each needs a ring.
+/// Twelve threads, of which none ends before the last one has begun. So each needs a ring of its own.
 fn threads() -> u64 {
     let barrier = std::sync::Barrier::new(12);
     let one = || {
@@ -60,7 +60,7 @@ fn shrink() {
 
 /// Closes what it does not know, as daemons do.
 fn shut() {
-    // SAFETY: whoever uses such a descriptor must bear that it is gone: that is what is wanted.
+    // SAFETY: users of these descriptors must bear that they are closed. The test wants exactly this.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
 }
 

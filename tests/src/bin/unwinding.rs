@@ -211,7 +211,7 @@ mod cut {
         ENDED.get()
     }
 
-    /// Jumps out of a call behind so many steps, and makes so many calls. Returns whether the first call ended.
+    /// Jumps out of a call after `steps` steps, and makes `calls` calls. Returns whether the first call ended.
     fn behind(steps: u64, calls: u64, stack: &mut [u8]) -> bool {
         let ended = call(steps, stack);
         for number in 0..calls {

@@ -74,8 +74,8 @@ impl Reports {
     }
 }
 
-/// Ends a child whose code panics: unwound, it would come upon what its parent does, and wait for threads
-/// that it does not have.
+/// Ends a child whose code panics. If the panic unwound further, the child would run its parent's code, and would wait
+/// for threads that it does not have.
 struct Fails;
 
 impl Drop for Fails {
@@ -91,8 +91,8 @@ impl Drop for Fails {
 ///
 /// If there can be no child.
 pub fn fork(child: impl FnOnce()) -> libc::pid_t {
-    // SAFETY: the child's code is of this program; where other threads run beside, it restricts itself
-    // to what a child of theirs may do.
+    // SAFETY: the child's code belongs to this program. Where other threads run in the parent, the child does only
+    // what the child of such a process may do.
     match unsafe { libc::fork() } {
         -1 => panic!("fork: {}", std::io::Error::last_os_error()),
         0 => {

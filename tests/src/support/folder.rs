@@ -1,5 +1,5 @@
-//! A folder of its own for each test, removed when the test succeeds; after a failure it stays, and the disk
-//! is told of: where that is full, programs fail in ways that do not show it.
+//! A folder for each test. It is removed if the test succeeds. After a failure it stays, and the free space
+//! of the disk is printed, because the failures of programs on a full disk do not show the cause.
 
 use std::env;
 use std::fs;

@@ -1,6 +1,6 @@
 //! What the tests of the recorder share with the programs that they run: folders, processes, traces, the ring file's
-//! layout, and calls whose edges are known in advance. Nothing in here may take the recorder's word for anything: what
-//! it says is parsed from its files and outputs.
+//! layout, and calls whose edges are known in advance. Nothing in here may ask the recorder for a fact: all facts are
+//! parsed from its files and outputs.
 
 pub mod course;
 pub mod crashed;

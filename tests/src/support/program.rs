@@ -176,7 +176,7 @@ impl Running {
         until(&what, || self.said_already(beginning))
     }
 
-    /// The same, if it has said one already.
+    /// The same line, if the program has already printed one.
     #[must_use]
     pub fn said_already(&self, beginning: &str) -> Option<String> {
         let told = self.told();

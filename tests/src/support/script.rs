@@ -1,12 +1,12 @@
-//! Calls whose every edge is known. A thread's calls follow from a seed. So a test knows which records a trace must
-//! hold, and in which order. Nested and recursive, and never from anything but the seed.
+//! A thread's calls, which follow from a seed alone. So a test knows which records a trace must hold, and in which
+//! order. The calls are nested and recursive.
 
 use super::random::Random;
 
 /// The functions, by number.
 pub const FUNCTIONS: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
-/// No call has more callers.
+/// The most callers of a call.
 pub const DEEPEST: u64 = 40;
 
 /// A thread's calls to come.
@@ -26,8 +26,8 @@ impl Script {
         }
     }
 
-    /// What is called next by a function with so many callers (0 = none, the thread's own body);
-    /// `None` = it returns.
+    /// The function that is called next, by a function at this depth. Depth 0 is the thread's own body. `None`: the
+    /// function returns.
     pub fn step(&mut self, depth: usize) -> Option<usize> {
         let returns = depth > 0 && (depth as u64 >= DEEPEST || self.random.below(2) == 0);
         if returns || self.left == 0 {

@@ -33,7 +33,7 @@ pub struct ThreadTally {
     pub measured: [u64; 2],
     /// Entries and exits that were not measured.
     pub synthetic: [u64; 2],
-    /// Records that are said to be missing.
+    /// Records that the trace counts as missing.
     pub lost: u64,
 }
 
@@ -132,7 +132,7 @@ impl Tally {
             .sum()
     }
 
-    /// Records that are said to be missing, over all threads.
+    /// Records that the trace counts as missing, over all threads.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.threads.values().map(|thread| thread.lost).sum()

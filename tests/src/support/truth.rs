@@ -46,7 +46,7 @@ pub const CHUNKS: usize = 4;
 pub const SIGNALS: usize = 5;
 /// Word of the program, written from outside: how it records, a number of [`way`].
 pub const WAY: usize = 6;
-/// Word of the program: how often its lock was taken, counted by those who had it.
+/// Word of the program: how often its lock was taken. Each holder counts itself.
 pub const LOCKED: usize = 7;
 
 /// How a program records.
@@ -67,7 +67,8 @@ pub mod way {
     }
 }
 
-/// Second name of a program's ring, in its folder: what it was at the end, whoever removes it.
+/// A second name of a program's ring, in its folder. The link keeps the ring readable after its first name is
+/// removed.
 pub const LINK: &str = "link";
 
 /// A page, seen from outside.
@@ -168,7 +169,7 @@ pub mod crash {
     }
 }
 
-/// A program that takes every descriptor for its own: what it is told, and what it says.
+/// A program that uses all descriptor numbers as its own: its settings, and the words of its page.
 pub mod descriptors {
     /// Numbers that it closes, and opens its own files at.
     pub const NUMBERS: u64 = 1024;

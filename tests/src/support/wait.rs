@@ -1,6 +1,6 @@
-//! Waiting for a condition, with a deadline: tests never sleep and hope. What counts is time in which the
-//! test itself got to run. A virtual machine that is copied, or a host that sleeps, stands still for minutes,
-//! and the clocks go on; the program under test had none of that time either.
+//! Waiting for a condition, with a deadline: tests never sleep and hope. The deadline counts only time in
+//! which the test itself ran. While a virtual machine is copied, or a host sleeps, the clocks go on for
+//! minutes, but neither the test nor the tested program runs.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 /// What the time from one look to the next counts at most.
 const MAX: Duration = Duration::from_millis(100);
 
-/// The time that somebody has waited who looks again and again.
+/// The time that a polling waiter has waited so far.
 #[derive(Debug)]
 pub struct Patience {
     limit: Duration,

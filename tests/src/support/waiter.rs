@@ -1,21 +1,21 @@
-//! A thread that is to wait for another one, in programs that are recorded: the other one goes on only when the kernel
-//! says that the thread sleeps.
+//! For recorded programs: one thread waits for another one. The other thread goes on only when the kernel says that
+//! the first thread sleeps.
 
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-/// The thread that is about to wait, by the kernel's id. Before that: whether it may.
+/// The kernel's id of the thread that is about to wait. Before there is an id: `NOT_YET` or `NOW`.
 #[derive(Clone, Debug, Default)]
 pub struct Waiter(Arc<AtomicU64>);
 
-/// It may not yet, and it may.
+/// The thread may not wait yet; it may.
 const NOT_YET: u64 = 0;
 const NOW: u64 = u64::MAX;
 
 impl Waiter {
-    /// The calling thread is about to wait, once another thread is where it is to be.
+    /// Returns when another thread has called `sleeps`. Then the calling thread is about to wait.
     ///
     /// # Panics
     ///

@@ -12,7 +12,7 @@ use fdr_tests::support::program::{Outcome, Program, verify};
 /// A name space of its own for mounts; of users too, so that root need not be asked.
 pub(crate) const UNSHARE: &[&str] = &["unshare", "--user", "--map-root-user", "--mount"];
 
-/// Whether a script may do what it wants; where not, that is said.
+/// Whether this system allows what the script does. If not, the skip is printed.
 pub(crate) fn may(what: &str, before: &str) -> bool {
     let folder = Folder::new("fault-may");
     let output = Command::new(UNSHARE[0])

@@ -45,7 +45,7 @@ fn recorded(folder: &Folder, traces: usize) -> BTreeMap<String, u64> {
     calls
 }
 
-/// Runs a program that counts. It records, and its trace says what the program says.
+/// Runs a program that counts its calls. The program must record, and its trace must have the same counts.
 fn records(what: &str, program: &Path, arguments: &[&str]) -> Outcome {
     let folder = Folder::new("builds");
     let outcome = Program::new(program, &folder)
@@ -142,7 +142,7 @@ fn link_c(folder: &Folder, name: &str, arguments: &[&str]) -> PathBuf {
 /// What `rustc --print native-static-libs` names for this target.
 const SYSTEM: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
-// One test: each way takes the place of the one before.
+// All ways are one test, because each build replaces the previous one.
 #[test]
 fn profiles_linkers_and_libraries_for_c() {
     let package = Package::copy_of("builds", "");
@@ -180,8 +180,8 @@ const STATIC: [&str; 4] = [
     "-C linker-features=-lld -C relocation-model=static",
 ];
 
-// A program without a loader: its base, the thread storage and the loaded objects are found in other ways. One test: each
-// kind takes the place of the one before.
+// A program without a loader: its base, the thread storage and the loaded objects are found in other ways. All kinds
+// are one test, because each build replaces the previous one.
 #[test]
 fn static_programs() {
     let package = Package::copy_of("builds", "");
@@ -343,7 +343,8 @@ fn instrument(package: &Package, options: &[&str]) {
     assert!(output.status.success(), "{}", said(&output));
 }
 
-// One test: each edition takes the place of the one before. The attributes are first a person's, then the tool's.
+// All editions are one test, because each build replaces the previous one. The attributes are first a person's, then
+// the tool's.
 #[test]
 fn editions() {
     let package = Package::copy_of("edition_2015", "");

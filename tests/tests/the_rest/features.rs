@@ -1,6 +1,6 @@
-//! A program that uses the recorder as it is by default has writers alone, and those of XRay, Heph and HTDUMP. What is
-//! said where another format is asked for. Must look at programs that are built outside of the workspace, because within
-//! it all features are on.
+//! With the default features, a program has the writers of XRay, Heph and HTDUMP, and no reader. A line says so if
+//! `FDR_FORMAT` names another format. Must look at programs that are built outside of the workspace, because within it
+//! all features are on.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -55,7 +55,7 @@ impl Setting {
 enum AllowedDifference {
     /// The recorder says a line with these words, beside those that tell where traces are.
     Says(&'static str),
-    /// It says such a line, or none.
+    /// The recorder prints a line with this text, or none.
     MaySay(&'static str),
     /// What the program prints, or how it ends, is not compared.
     Differs,

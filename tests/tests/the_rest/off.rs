@@ -1,6 +1,6 @@
-//! Built without the recorder (`default-features = false`), a program makes the system calls of one that
-//! never heard of it, whatever its environment says; and built with it, the same ones until somebody
-//! turns it on.
+//! Compares system calls. A program that is built without the recorder (`default-features = false`)
+//! makes those of a program without `fdr`, with any environment. A program that is built with the
+//! recorder makes the same ones until the recorder is turned on.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! The page of `fdr view` in a browser: what is committed is what its sources make; and a person can use it, served and
-//! from a file, with a mouse and with keys alone. Names that want to be more than text stay text.
+//! The page of `fdr view` in a browser. The committed page is the output of its sources. A person can use the page,
+//! served and from a file, with a mouse and with keys alone. Names with markup stay text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ pub(super) fn chromium(check: &str) -> Option<PathBuf> {
     found
 }
 
-/// Lets a program make calls, until it is told that nobody looks any more.
+/// Lets a program make calls until `is_over` is set.
 fn call_now_and_then(mut program: Running, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         program.tell("call 100");

@@ -85,7 +85,7 @@ pub(super) fn usual(path: &Path) {
     write(path, &info, &threads);
 }
 
-/// A run of 4,000 calls, of which so many are left.
+/// A run of 4,000 calls, of which the trace still has `calls`.
 pub(super) fn kept(path: &Path, calls: u64) {
     let function = |(id, name)| function(id, name);
     let info = TraceInfo {

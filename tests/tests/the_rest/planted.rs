@@ -105,7 +105,8 @@ fn samples_name_functions_without_the_attribute() {
             .into_iter()
             .flatten()
             .filter_map(|place| place["function"].as_str());
-        // Without optimizations, what it calls of the standard library is a place of its own.
+        // Without optimizations, the functions of the standard library that the code calls are not inlined, and are
+        // places of their own.
         let first = functions.find(|function| !is_of_std(function));
         let is_own = first.is_some_and(|function| function.starts_with("planted::causes::"));
         assert!(is_own, "{cause}: {slow:#}");

@@ -1,5 +1,5 @@
-//! The rule about crates: who may depend on whom, and what crates that are linked into our users' programs may take from
-//! others. The graph is cargo's own. `deny.toml` has the rules about licences and sources.
+//! The rules about crates: which crate may depend on which, and which foreign crates may be linked into our users'
+//! programs. The graph is cargo's own. `deny.toml` has the rules about licences and sources.
 
 use std::path::Path;
 

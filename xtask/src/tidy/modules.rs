@@ -1,5 +1,5 @@
-//! The rule about tests that share a program. Each file beside the program's root is a module of it. A file that is
-//! none is never compiled, and its tests never run. It reads text only.
+//! The rule about tests that share a program. Each file beside the program's root must be a module of the program.
+//! Otherwise the file is never compiled, and its tests never run. The rule reads text only.
 
 use std::collections::BTreeMap;
 

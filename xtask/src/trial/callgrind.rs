@@ -68,8 +68,8 @@ fn is_digit(char: char) -> bool {
     char.is_ascii_digit()
 }
 
-/// A name by which a function of a program is found among those of its sources: what it belongs to (a type or a module,
-/// and `as` a trait), and its own name. Generics, references and closures are left out.
+/// A key that matches a function of a program with a function of its sources. It has the owner (a type or a module),
+/// the trait of a trait's method, and the function's own name. Generics, references and closures are left out.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Key {
     pub(super) owner: String,
@@ -80,7 +80,7 @@ pub(super) struct Key {
 impl Key {
     /// Of a name such as `a::b::Type::method::{closure#0}` or `<a::Type<u8> as b::Trait>::method`.
     pub(super) fn of(name: &str) -> Option<Key> {
-        // Callgrind keeps the calls of a recursive function's own apart: `a::b'2`.
+        // Callgrind gives the inner calls of a recursive function a name of their own: `a::b'2`.
         let name = match name.rsplit_once('\'') {
             Some((name, level)) if level.chars().all(is_digit) => name,
             _ => name,
@@ -94,7 +94,7 @@ impl Key {
             return None;
         }
         let owner = segments.pop().unwrap_or_default();
-        // What a function holds is one segment more: the function.
+        // An item inside a function has one more segment, which is the function.
         let (owner, of_trait) = match owner.strip_prefix('<') {
             None => (owner.to_owned(), None),
             Some(owner) => {

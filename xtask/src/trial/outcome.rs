@@ -1,4 +1,5 @@
-//! What a run of tests, and a run of clippy, said, in a form that two runs can be compared by.
+//! The results of a run of tests, and of a run of clippy, in a form in which two runs can be
+//! compared.
 
 use std::fmt;
 

@@ -1,11 +1,11 @@
-//! What the recorder believes of itself, held to what is so: the part of the CPU time that it says it takes, and the calls
-//! that it estimates because of `FDR_BUDGET`. Pure.
+//! Compares the recorder's own estimates with measurements: its share of the CPU time, and the calls that it estimates
+//! because of `FDR_BUDGET`. Pure.
 
 use std::collections::BTreeMap;
 
 use super::trace::{Function, Report};
 
-/// A function is called often if it has so many calls in a second.
+/// The calls a second from which a function counts as often called.
 const OFTEN: f64 = 100_000.0;
 
 /// Estimated functions of a run.

@@ -1,5 +1,5 @@
-//! What the tool says of a workload's trace, and what has to hold of it: exact accounting, and the same calls in two
-//! runs that do the same. Pure: it starts nothing.
+//! The tool's report of a workload's trace, and its checks: the accounting is exact, and two equal runs have the
+//! same calls. Pure: it starts no program.
 
 use std::collections::{BTreeMap, BTreeSet};
 

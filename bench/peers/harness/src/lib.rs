@@ -1,13 +1,12 @@
-//! What the peers' programs share: the work, how its time is taken, what is printed. A program is one
-//! peer, used as its own documentation says; everything else is here and the same for all.
+//! The code that all peers' programs share: the work, the measurement, and the output. Each program has one
+//! peer, used as the peer's documentation says.
 //!
 //! ```text
 //! peer-NAME MODE measure BODY THREADS   -> one line per pair of slices, and a last one
 //! peer-NAME MODE probe                  -> a fixed number of calls of the mix; what came out of them
 //! ```
 //!
-//! Lines are `key=value` words. The times are ns of CPU; the sums and medians are the business of whoever
-//! started the program.
+//! Lines are `key=value` words. The times are ns of CPU. The driver computes sums and medians.
 
 pub mod measure;
 pub mod sys;
@@ -33,7 +32,7 @@ pub type Batch = fn(Body, &mut Scratch) -> u64;
 /// Batches of the mix in a probe: few enough for every peer's buffers.
 const PROBE: u64 = 10;
 
-/// What came out of the recorder, as far as it can be known.
+/// The size of the recorder's output, as far as it is known.
 #[derive(Debug, Default)]
 pub struct RecordedSize {
     /// Bytes written or sent.
@@ -44,13 +43,13 @@ pub struct RecordedSize {
 
 /// A recorder that runs.
 pub trait Peer: Sync {
-    /// Around each batch of traced calls, on the thread that makes them. What it does is timed.
+    /// Called around each batch of traced calls, on the thread that makes them. Its time is measured.
     fn batch(&self, calls: &mut dyn FnMut()) {
         calls();
     }
 
-    /// Between slices: waits until the recorder's own threads have done what they were given. Not timed on
-    /// the measured thread, but part of what the process pays.
+    /// Called between slices: waits until the recorder's own threads have finished their work. This time
+    /// does not count for the measured thread, but counts for the process.
     fn settle(&self) {}
 
     /// CPU time that other processes have spent for the recording, in ns.
@@ -131,9 +130,9 @@ pub fn main<P: Peer>(twins: [Batch; 2], start: impl FnOnce(&str) -> Result<P>) -
 /// Set for a program that runs below a recorder's own.
 const BELOW: &str = "PEER_BELOW";
 
-/// The `main` of a peer whose recorder starts the program that it records: `record` is given this program,
-/// and has the recorder run it, in the folder; what it returns is added to the program's lines. Below, it is
-/// as [`main`].
+/// The `main` of a peer whose recorder starts the recorded program. `record` gets a folder and this program
+/// as a command, and lets the recorder run the command in the folder. The text that `record` returns follows
+/// the program's lines. The program that the recorder has started behaves as [`main`].
 pub fn main_below<P: Peer>(
     twins: [Batch; 2],
     record: impl FnOnce(&Path, Command) -> Result<String>,

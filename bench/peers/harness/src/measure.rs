@@ -1,5 +1,5 @@
-//! Takes the time: slices of the untraced twin and of the traced one alternate on every thread. It prints
-//! what it took and computes nothing from it: that is done in one place, for all peers.
+//! Takes the time: slices of the untraced twin and of the traced one alternate on every thread. It only
+//! prints the times. The driver computes all figures, for all peers in one place.
 
 use std::sync::{Barrier, Mutex};
 use std::thread;

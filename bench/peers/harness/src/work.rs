@@ -197,7 +197,7 @@ macro_rules! twin {
                 count(key, table)
             } }
 
-            /// One batch; what it returns depends on the work alone.
+            /// One batch. Its result depends on the work alone.
             pub fn batch(body: Body, scratch: &mut Scratch) -> u64 {
                 let Scratch { text, table } = scratch;
                 match body {

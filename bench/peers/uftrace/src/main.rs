@@ -1,6 +1,6 @@
 //! uftrace: C that gcc has compiled with `-pg`, run by `uftrace record`, whose process takes the records from
-//! shared memory and writes them. Mode: `on`. The program starts itself below uftrace, and tells afterwards
-//! how much lies in the folder.
+//! shared memory and writes them. Mode: `on`. The program starts itself below uftrace, and then prints how
+//! many bytes are in the folder.
 
 use std::os::unix::process::parent_id;
 use std::path::Path;

@@ -79,8 +79,8 @@ fn start(mode: &str) -> Result<Xray> {
     Ok(Xray)
 }
 
-/// Starts the program over where a file system of its own lies over the first core's folder in sysfs, with
-/// the file that XRay looks for. Nobody else sees it.
+/// Starts this program again in a mount namespace of its own. There a tmpfs covers the first core's folder in
+/// sysfs, and has the file that XRay looks for.
 fn where_the_rate_is_told() -> Result<()> {
     if Path::new(RATE).exists() {
         return Ok(());
@@ -96,7 +96,7 @@ fn where_the_rate_is_told() -> Result<()> {
     Err(format!("cannot run unshare: {}", unshare.exec()))
 }
 
-/// About the counter's rate: what the kernel says of the first core. XRay's costs do not depend on it.
+/// About the counter's rate: the kernel's figure for the first core. XRay's costs do not depend on the rate.
 fn khz() -> Result<u64> {
     let text = fs::read_to_string("/proc/cpuinfo").map_err(|error| error.to_string())?;
     let mhz = text

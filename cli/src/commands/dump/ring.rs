@@ -30,7 +30,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
     })
 }
 
-/// The rings that are meant: those that are named, and those of dead processes in folders.
+/// The rings to dump: each named ring, and from each named folder the rings of dead processes.
 fn found(asked: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut rings = Vec::new();
     for path in asked {

@@ -1,4 +1,4 @@
-//! From paths of calls to functions and who calls whom.
+//! Sums up paths of calls by function, and by caller and called function.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub(super) struct Edge {
     pub(super) total: u64,
 }
 
-/// Who calls whom, those with most time first.
+/// Which function calls which; those with the most time come first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
@@ -80,7 +80,8 @@ impl Graph {
         graph
     }
 
-    /// Leaves out what has less than a part of all time, and all but so many functions.
+    /// Drops functions and edges with less than the share `least` of all time, and all functions
+    /// beyond the first `most`.
     pub(super) fn cut(&mut self, least: f64, most: usize) {
         let least = (least * self.all as f64).ceil() as u64;
         let mut totals: Vec<u64> = self.nodes.iter().map(|node| node.total).collect();

@@ -1,7 +1,7 @@
-//! `fdr listen`: the other end of what a program streams (`FDR_OUT`).
+//! `fdr listen`: receives the traces that programs stream (`FDR_OUT`).
 //!
-//! All bytes of a trace are kept as they come. They are read only when the stream has ended. Must never lose what came of a
-//! trace. The command says how a stream ended, and its exit code says so, too.
+//! All bytes of a trace are kept as they come, and are read only when the stream has ended. No received byte of a trace
+//! may be lost. The command's message and its exit code say how a stream ended.
 
 mod newcomers;
 mod peer_source;
@@ -182,7 +182,8 @@ impl Session<'_> {
                 if !keep {
                     return Ok(());
                 }
-                // Who turns everybody away is not asked all the time.
+                // Pauses before the next connection if nothing came, because this peer may close every connection at
+                // once.
                 if !came {
                     self.stop.wait_for(None, Some(Instant::now() + PAUSE))?;
                 }
@@ -323,7 +324,7 @@ fn contents(source: &dyn Source, tally: &Tally) -> String {
 }
 
 impl End {
-    /// What is to be said of it; `None`: it is as it should be.
+    /// How the stream ended, in words. `None`: it ended as it should.
     fn in_words(&self) -> Option<String> {
         match self {
             End::Closed => None,

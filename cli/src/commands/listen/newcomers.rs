@@ -1,6 +1,6 @@
-//! Connections that have not sent enough yet to tell whether they send a trace. Anybody who reaches the address can make
-//! some. Those that send something else are closed, and nothing of them is kept. So bytes of a stranger neither end the
-//! command nor get the file that the program is to have.
+//! Connections that have not sent enough bytes yet to show whether they send a trace. Anybody who reaches the address
+//! can connect. A connection that sends something else is closed, and its bytes are dropped. So a stranger can't end
+//! the command, and can't fill the file that is meant for the program.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -45,7 +45,7 @@ fn kind(head: &[u8]) -> Kind {
 }
 
 impl Newcomers {
-    /// The next peer that sends a trace; `None`: there is none until `end`, or the end was asked for.
+    /// Waits for the next peer that sends a trace. `None`: `end` has come first, or the user has ended the command.
     ///
     /// # Errors
     /// What the system says, where trying again is no use.

@@ -95,8 +95,8 @@ impl PeerSource {
         matches!(self, PeerSource::Listens { .. })
     }
 
-    /// The next peer; `None` where there is none until `end`, or the end was asked for. Where anybody may connect, it is
-    /// one that sends a trace.
+    /// Waits for the next peer. `None`: `end` has come first, or the user has ended the command. Where anybody may
+    /// connect, only a peer that sends a trace counts.
     ///
     /// # Errors
     /// What the system says, where trying again is no use.

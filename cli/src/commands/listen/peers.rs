@@ -19,9 +19,9 @@ use crate::ui;
 pub(super) struct Peer {
     /// For people; empty where there is nothing to say.
     pub(super) name: String,
-    /// What it has sent already.
+    /// The bytes that the peer has sent already.
     pub(super) head: Vec<u8>,
-    /// What it sends can be read here.
+    /// The stream of the peer's further bytes.
     pub(super) stream: File,
 }
 

@@ -23,7 +23,7 @@ pub(super) enum End {
     Limit,
     /// A signal asked for the end.
     Stopped,
-    /// What came can't be written.
+    /// The received bytes can't be written.
     Full(io::Error),
 }
 

@@ -1,9 +1,8 @@
 //! Finds the traces that a command wrote, and the rings that it left. Traces are the new or changed files and folders
 //! in the places where its traces go.
 //!
-//! The command may have children that record too, and may dump many times, so a pattern such as
-//! `traces/%e.%p.%n.fdr` stands for any number of files. Nothing is taken for a trace by its name
-//! alone.
+//! The command may have children that record too, and may dump many times. So a pattern such as `traces/%e.%p.%n.fdr`
+//! stands for any number of files. A name alone does not make a file a trace.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

@@ -62,7 +62,7 @@ Examples:
   fdr replay --records --offset 0x1f40 --limit 20 app.fdr
       what is at the offset of a diagnostic";
 
-/// Calls that are shown, unless the user says otherwise; and at most, because all are held in memory.
+/// The calls that are shown by default, and the most that can be shown, because all are held in memory.
 const SHOWN: usize = 1000;
 const MAX: usize = 1_000_000;
 
@@ -180,7 +180,7 @@ fn one(
         first: failed.filter(|_| options.before_panic),
         chosen: Some(&chosen),
     };
-    // Each worker may keep as many as are asked for.
+    // Each worker may keep as many calls as the command shows. So the number of workers is bounded.
     let jobs = ui::jobs().min((2 * MAX / most).max(1));
     let workers = stacks::run_on(source, jobs, || Nearest::new(wanted));
     let workers = workers.map_err(|error| trace::about(trace, error))?;

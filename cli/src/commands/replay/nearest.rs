@@ -1,6 +1,6 @@
-//! The calls and notes that are nearest to a moment: a pass over the trace that keeps so many of them and no more. The
-//! distance of a call is that of its nearest moment. So the calls around a call are at least as near as that call, and
-//! are kept with it.
+//! Finds the calls and notes that are nearest to a moment, in one pass over the trace that keeps a bounded number of
+//! them. The distance of a call is that of its nearest moment. So the calls around a call are at least as near as that
+//! call, and are kept with it.
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::damage::Damage;
 use crate::selection::call_options::ChosenCalls;
 use crate::stacks::Pass;
 
-/// So much of a note is kept, and so many of them.
+/// The bytes of a note that are kept, and the most notes.
 const BODY: usize = 4096;
 const MAX_NOTES: usize = 10_000;
 
@@ -24,9 +24,9 @@ pub(super) struct NearestQuery<'a> {
     pub(super) moment: Ticks,
     /// Nothing that begins after it.
     pub(super) only_before: bool,
-    /// So many calls, and as many notes, up to [`MAX_NOTES`].
+    /// The most calls that are kept. As many notes are kept, up to [`MAX_NOTES`].
     pub(super) most: usize,
-    /// As many again of this thread, whatever the others do.
+    /// As many calls of this thread are kept in addition.
     pub(super) first: Option<ThreadId>,
     /// Calls that `--over` and `--state` leave. `None`: all.
     pub(super) chosen: Option<&'a ChosenCalls>,
@@ -49,7 +49,7 @@ pub(super) struct NearCall {
     pub(super) thread: ThreadId,
     pub(super) start: Ticks,
     pub(super) end: Ticks,
-    /// What it took: of an untimed function that of the calls inside.
+    /// The call's duration. For an untimed function: the time of the calls inside.
     pub(super) total: u64,
     pub(super) function: FunctionId,
     pub(super) kind: Kind,
@@ -178,7 +178,7 @@ impl<'a> Nearest<'a> {
         calls.truncate(wanted.most);
         first.truncate(wanted.most);
         notes.truncate(wanted.most);
-        // Of other threads, what was before that says nothing.
+        // Drops earlier calls of the other threads.
         if let Some(begin) = first.iter().map(|call| call.end).min() {
             calls.retain(|call| call.end >= begin);
         }

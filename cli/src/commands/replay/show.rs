@@ -69,7 +69,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What is shown of which trace.
+/// Writes the head: the trace, and the part that is shown.
 fn head(out: &mut dyn Write, replay: &Replay<'_>) -> anyhow::Result<()> {
     let info = replay.source.info();
     let mut facts = Vec::new();
@@ -211,7 +211,7 @@ impl LinePrinter<'_> {
         format!("{}{}", " ".repeat(indent), ui::shorten(text, left))
     }
 
-    /// How long it took, what it is, and what is to be said behind it.
+    /// The duration, the text, and the remarks behind the text.
     fn said(&self, line: &Line) -> (String, String, Vec<String>) {
         match line {
             Line::Note(note, _) => (String::new(), self.note(note), Vec::new()),

@@ -214,7 +214,7 @@ fn one(options: &Options, trace: &Path, place: &mut ReportSeries) -> anyhow::Res
         per_thread: options.per_thread,
     };
     let info = source.info();
-    // Who filters in vain is told what there is.
+    // If the filter matches no function, the message names functions of the trace.
     let called = figures
         .functions
         .keys()

@@ -1,4 +1,5 @@
-//! What a scrubbed trace says instead of names and numbers: the one place that decides what stays.
+//! The replacements for names and numbers in a scrubbed trace. Only this file decides which data
+//! stays.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -12,7 +13,7 @@ use fdr_formats::{Function, Mark, Thread, ThreadId, TraceInfo};
 
 use crate::trace;
 
-/// What is asked to stay.
+/// What the options let stay in the trace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeepOptions {
     pub(super) names: Vec<Filter>,
@@ -21,7 +22,7 @@ pub(super) struct KeepOptions {
     pub(super) threads: bool,
 }
 
-/// What was given on, and what was not.
+/// The new names and numbers so far, and counts of what was left out.
 #[derive(Default)]
 pub(super) struct Rule {
     pub(super) keep: KeepOptions,

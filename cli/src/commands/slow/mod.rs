@@ -107,7 +107,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What is asked of a trace.
+    /// The query that the options make.
     fn query<'a>(&'a self, chosen: &'a ChosenCalls) -> Query<'a> {
         let over = self.calls.over_ns();
         let most = self.limit.map(NonZeroUsize::get);

@@ -184,7 +184,7 @@ fn lines_fit_and_locks_are_named() {
     let wide = text(&trace, &found, 200);
     assert!(wide.contains("jobber_service::Shared::lock "), "{wide}");
     assert!(wide.contains("<- 100.0 % of the excess, waiting"), "{wide}");
-    // Where the program has such locks, it needs no such advice.
+    // A program that already records its waits gets no advice about locks.
     let noted = WaitingTrace(&trace, NoteKind::ThreadState, wait(30));
     found = find(&ALL, Path::new("memory"), &noted).expect("in memory");
     let text = text(&noted, &found, 80);

@@ -75,7 +75,7 @@ pub(crate) struct Options {
     snapshot: Option<PathBuf>,
 }
 
-/// A state, and what is to be said beside it.
+/// A state, and the remarks beside it.
 struct Answer<'a> {
     trace: &'a Path,
     info: &'a TraceInfo,

@@ -57,7 +57,7 @@ impl Answer<'_> {
             .is_none_or(|threads| threads.contains(&thread))
     }
 
-    /// Whether an attribute is one of what was asked for.
+    /// Whether an attribute belongs to the chosen threads.
     fn shows(&self, attribute: &Attribute) -> bool {
         match place(attribute) {
             _ if self.threads.is_none() => true,

@@ -12,7 +12,7 @@ use crate::report::engine::gather;
 use crate::report::states::RowStates;
 use crate::selection;
 
-/// Copied before what is new, so that a call which began before it has its entry.
+/// The chunks that are copied before the new ones, so that a call which began earlier has its entry.
 const CHUNKS_BEFORE: u64 = 2;
 
 /// The times of functions in states.
@@ -27,7 +27,8 @@ pub(super) struct StateTimes {
     pub(super) threads: HashMap<ThreadId, FunctionStates>,
 }
 
-/// Up to where a look knew the states (the start of the recording, if it knew none), and each slot's newest chunk then.
+/// The last moment of a look whose states are known (or the start of the recording), and the newest chunk of each slot
+/// at that look.
 #[derive(Clone, Debug)]
 pub(super) struct Watermark {
     start: Ticks,
@@ -61,8 +62,8 @@ fn known_until(schedule: &Schedule) -> Option<Ticks> {
     of_all.map(|switch| switch.time).max()
 }
 
-/// The states from one look to the next one. `None`: the process does not tell them, nothing is new, or it is another
-/// recording.
+/// The states from one look to the next one. `None`: the process does not record states, nothing is new, or another
+/// recording has begun.
 ///
 /// # Errors
 /// Where the ring can't be copied.

@@ -121,7 +121,7 @@ impl Sink for Checker {
 }
 
 impl State {
-    /// Tells of what is still open, and takes the memory back.
+    /// Reports the calls that are still open, and frees the memory.
     fn finish(&mut self, thread: ThreadId, allow_open: bool, found: &mut FindingList) {
         for (entry, number) in std::mem::take(&mut self.open) {
             if !allow_open && Some(number) > self.gap {
@@ -175,8 +175,8 @@ impl State {
                 }
             }
             Exit::Before | Exit::Lone => {
-                // With nothing open, the call may have been entered before the trace began; with nothing
-                // open that was entered after a gap, in the gap.
+                // If no call is open, this call may have been entered before the trace began. If no open
+                // call was entered after the last gap, this call may have been entered in the gap.
                 let inner = self.open.last().map(|(_, number)| *number);
                 let in_gap = self.gap.is_some_and(|gap| inner <= Some(gap));
                 let explained = in_gap || (allow_open && self.open.is_empty());

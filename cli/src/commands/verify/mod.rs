@@ -20,7 +20,7 @@ use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::{clock, memory, trace};
 
-/// Violations that are printed, where nothing else is asked for.
+/// The violations that are printed by default.
 const SHOWN: usize = 100;
 
 const HELP: &str = "\

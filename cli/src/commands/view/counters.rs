@@ -88,7 +88,7 @@ impl Series {
         }
     }
 
-    /// Those of a stretch, and the one before it.
+    /// The values in a stretch of time, and the value before it.
     pub(super) fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Values> + '_ {
         let first = self.values.partition_point(|values| values.until < from);
         let values = self.values.get(first.saturating_sub(1)..).unwrap_or(&[]);
@@ -108,7 +108,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Those of one of so many threads.
+    /// The counters of one thread, in a trace of `threads` threads, which share the memory.
     pub(super) fn new(threads: usize) -> Counters {
         Counters {
             series: BTreeMap::new(),

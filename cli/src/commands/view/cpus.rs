@@ -43,7 +43,7 @@ fn thin(stays: impl Iterator<Item = CpuStay>, ticks: u64) -> Vec<CpuStay> {
 }
 
 impl Cpus {
-    /// Those of one of so many threads.
+    /// The stays of one thread, in a trace of `threads` threads, which share the memory.
     pub(super) fn new(threads: usize) -> Cpus {
         Cpus {
             stays: Vec::new(),
@@ -77,7 +77,7 @@ impl Cpus {
         !self.stays.is_empty()
     }
 
-    /// The stays of a stretch of time and the one before, where those of a pixel are joined.
+    /// The stays in a stretch of time, and the stay before it. Stays within one pixel are joined.
     pub(super) fn between(&self, from: u64, to: u64, pixel: u64) -> Vec<CpuStay> {
         let first = self.stays.partition_point(|stay| stay.from < from);
         let stays = self.stays.get(first.saturating_sub(1)..).unwrap_or(&[]);

@@ -187,7 +187,8 @@ pub(super) fn of_call(viewed: &ViewedTrace, meant: CallKey) -> anyhow::Result<De
     let total = follower.found.map(|(total, _)| total);
     let total = total.unwrap_or(meant.end.saturating_sub(meant.start));
     let known = viewed.states.as_ref().zip(id).map(|(states, id)| {
-        // What is asked for may end elsewhere: it is a picture's, of some pixels.
+        // The end of the request comes from a picture's pixels, so it is not exact. The found total
+        // is.
         let end = meant.start.saturating_add(total);
         let known = states.known(id, Ticks(meant.start), Ticks(end));
         States {

@@ -179,13 +179,13 @@ fn curves_asked(viewed: &ViewedTrace, pixel: u64) -> Viewport {
     }
 }
 
-/// Bytes, of which those beyond what is allowed are only counted once.
+/// A buffer that drops all further writes once its length has passed the limit.
 #[derive(Default)]
 struct Limited(Vec<u8>);
 
 impl Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        // One more than is allowed says that it is too much.
+        // A length above the limit means that the data is too much.
         if self.0.len() <= MAX_BYTES {
             self.0.extend_from_slice(bytes);
         }

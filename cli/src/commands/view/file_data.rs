@@ -1,6 +1,6 @@
-//! The JSON of a page that is a file. The page may be sent to anybody, so it is made of the fields that are named here. An
-//! answer of a command is read, and only these fields of it are written again: a new field of a command's JSON does not get
-//! into a page by itself. No text here is a value of an argument, a result, an error or an event.
+//! The JSON of a page that is a file. The page may be sent to anybody, so it is made of the fields that are named here.
+//! This code reads the answer of a command, and writes only these fields of it. So a new field of a command's JSON does
+//! not get into a page by itself. No text here is a value of an argument, a result, an error or an event.
 
 use std::path::Path;
 
@@ -26,8 +26,8 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> TraceOf<'a> {
-    /// What a page that is given away knows of a trace. Each field is named here, so that nobody adds one without
-    /// deciding whether such a page may have it.
+    /// The facts of a trace that are in a page for other people. The pattern below names each field, so a new field
+    /// does not compile before its author has decided whether such a page may have it.
     pub(super) fn to_give_away(viewed: &'a ViewedTrace) -> TraceOf<'a> {
         let mut trace = TraceOf::new(viewed);
         let TraceOf {

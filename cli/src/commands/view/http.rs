@@ -97,7 +97,7 @@ pub(super) fn head(status: u16, kind: &str, length: Option<usize>) -> String {
     )
 }
 
-/// Sends an answer, to somebody who may be slow.
+/// Sends an answer. A slow peer gets a time limit.
 pub(super) fn send(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITING))?;
     put(stream, answer)
@@ -120,7 +120,7 @@ pub(super) struct Incoming(Vec<u8>);
 pub(super) enum Progress {
     /// More has to come.
     Partial,
-    /// Nobody is there any more.
+    /// The peer has closed the connection.
     Gone,
     Whole(Request),
     /// What to answer instead: status and words.

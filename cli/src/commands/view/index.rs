@@ -55,7 +55,7 @@ pub(super) struct Line {
     pub(super) tasks: ThreadTasks,
     /// Signs that were too many to keep.
     pub(super) more_signs: u64,
-    /// Calls that are open at the end of what was read.
+    /// Calls that are open at the end of the part that was read.
     pub(super) open: Vec<Frame>,
     /// Its first and last entry or exit.
     pub(super) first: Option<u64>,

@@ -1,5 +1,5 @@
-//! What of a thread is seen in a stretch of time at a number of pixels: calls, joined where they are shorter than a
-//! pixel; states; gaps and events.
+//! What a picture shows of a thread in a stretch of time, for a number of pixels. Calls that are shorter than a
+//! pixel are joined. States, gaps and events are shown, too.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::index::{Index, Sign};
 use super::pyramid::{Item, MAX_DEPTH, Run};
 use super::stretch;
 
-/// Calls of a thread that are gone through for a picture, so that those that are looked for are seen.
+/// The most calls of a thread that are searched for a picture, so that calls that match the search are seen.
 const MAX_SEARCHED: usize = 2_000_000;
 
 /// What is drawn of one thread.
@@ -27,7 +27,7 @@ pub(super) struct Picture {
     pub(super) cpus: Vec<CpuStay>,
     /// Until when the thread was read.
     pub(super) until: Option<u64>,
-    /// Calls shorter than so many ticks are joined, though they would be seen.
+    /// Calls that are shorter than this number of ticks are joined, even if they are wider than a pixel.
     pub(super) coarse: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Serves the page on this machine alone. Whoever asks needs the token of the address, which only the person who began
-//! the command has; and a browser has to ask under our own name, so that no other page can.
+//! Serves the page on this machine alone. A request needs the token of the address, which only the user who started the
+//! command has. A browser has to send our own name as the host, so that no other page can make requests.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -132,7 +132,7 @@ fn token() -> anyhow::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What is done with a request: who has the token is served by a thread.
+/// Decides about a request. A request with the token gets a thread that serves it.
 fn decide(request: Request, shared: &Arc<Shared>, pages: &Arc<dyn Pages>) -> Decision {
     let path = match admit(&request, shared) {
         Ok(path) => path.to_owned(),

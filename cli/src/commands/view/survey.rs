@@ -61,7 +61,7 @@ pub(super) struct Survey {
 struct SurveyPass<'a> {
     functions: &'a HashSet<FunctionId>,
     end: Option<Ticks>,
-    /// The call that is asked about, and its ticks: before all others, if there is none.
+    /// The call whose rank is wanted, and its ticks. Without such a call: a place before all calls.
     at: (u64, ThreadId, usize),
     ticks: u64,
     thread: ThreadId,
@@ -156,7 +156,8 @@ impl Pass for SurveyPass<'_> {
     }
 }
 
-/// Surveys the calls of functions. `at`: the call that is asked about. The slowest are those within what is marked.
+/// Surveys the calls of functions. `at`: the call whose rank is wanted. The slowest calls are those within the
+/// marked stretch.
 ///
 /// # Errors
 /// If the trace can't be read.

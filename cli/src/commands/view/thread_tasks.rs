@@ -22,7 +22,7 @@ pub(super) struct Poll {
     pub(super) item: Item,
 }
 
-/// What a thread says of tasks.
+/// The tasks and polls in a thread's notes.
 #[derive(Debug)]
 pub(super) struct ThreadTasks {
     pub(super) tasks: HashMap<u64, Task>,
@@ -33,7 +33,7 @@ pub(super) struct ThreadTasks {
 }
 
 impl ThreadTasks {
-    /// That of one of so many threads.
+    /// The tasks of one thread, in a trace of `threads` threads, which share the memory.
     pub(super) fn new(threads: usize) -> ThreadTasks {
         ThreadTasks {
             tasks: HashMap::new(),

@@ -1,5 +1,5 @@
-//! A trace that is looked at: its source, its index, and the figures that are asked of both. Ticks go to the page as
-//! distances from a tick near the trace's beginning, because a number of the page holds 53 bits.
+//! A trace that the page shows: its source, its index, and the figures that are computed from both. Ticks go to the
+//! page as distances from a tick near the trace's beginning, because a number of the page holds 53 bits.
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(super) struct ViewedTrace {
     /// The file; of a process, words for it.
     pub(super) path: PathBuf,
     pub(super) is_file: bool,
-    /// What has to be said of it, beside what it says of itself.
+    /// Remarks about the trace that the trace itself does not have.
     pub(super) notes: Vec<String>,
     pub(super) source: Arc<dyn Source>,
     pub(super) index: Arc<Index>,
@@ -89,7 +89,7 @@ impl Source for Shared {
 }
 
 impl ViewedTrace {
-    /// Opens a trace, of which the index may take so many bytes.
+    /// Opens a trace. Its index may take `bytes` bytes.
     ///
     /// # Errors
     /// If it can't be read.
@@ -319,7 +319,7 @@ impl ViewedTrace {
     /// One heavy answer at a time.
     ///
     /// # Errors
-    /// If whoever asked is gone before it is their turn.
+    /// If the peer that asked has gone before its turn.
     pub(super) fn alone(&self, asker: WaitingPeer<'_>) -> anyhow::Result<MutexGuard<'_, ()>> {
         loop {
             let guard = match self.heavy.try_lock() {

@@ -1,5 +1,5 @@
-//! Where the frames of a zstd file (RFC 8878) begin and end, by their headers and those of their blocks alone. A
-//! header's length only says where to read next.
+//! Finds where the frames of a zstd file (RFC 8878) begin and end. Only the headers of frames and of blocks are
+//! read. A header's length only says where to read next.
 //!
 //! | bytes | frame |
 //! | --- | --- |
@@ -11,7 +11,7 @@
 //! | 3 + … | blocks: last (bit 0), kind (bits 1, 2), size (from bit 3 on); the bytes |
 //! | 0 or 4 | checksum |
 //!
-//! A skippable frame has the magic `5x 2A 4D 18`, its size in 4 bytes, and bytes of no concern to us.
+//! A skippable frame has the magic `5x 2A 4D 18`, its size in 4 bytes, and bytes that we skip.
 
 use std::io;
 
@@ -139,7 +139,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Bytes that a decoder keeps of what it unpacked, for the frame that begins so; 0 of what is none.
+/// The bytes of its output that a decoder keeps for the frame with this head. 0: the head is not a frame's.
 pub(super) fn window(head: &[u8]) -> u64 {
     let Ok(header) = Header::parse(head) else {
         return 0;

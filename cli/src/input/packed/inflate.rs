@@ -33,14 +33,14 @@ pub(crate) enum Failure {
 /// Where something goes wrong within a part.
 pub(super) enum InflateError {
     Failure(Failure),
-    /// So many bytes are good.
+    /// The number of good bytes before the damage, and the error.
     Damage(u64, String),
 }
 
 /// Held while a frame with a large window is unpacked.
 static LARGE: Mutex<()> = Mutex::new(());
 
-/// A file's content from its beginning on, for who wants the first of it alone.
+/// Unpacks a file from its beginning, for callers that need only the first bytes.
 ///
 /// # Errors
 /// Where there is no memory for it.
@@ -77,7 +77,7 @@ impl<'a> Inflater<'a> {
         put: &mut dyn FnMut(&[u8], u64) -> io::Result<()>,
     ) -> Result<u64, InflateError> {
         let input = |error| InflateError::Failure(Failure::Input(error));
-        // What a damaged frame gave before it was found out can't be told from what it should have given.
+        // Discards the bytes of a damaged frame, because any of them may be wrong.
         let damaged = |error: io::Error| InflateError::Damage(0, error.to_string());
         let read = self.packed.read_at(frame.offset, &mut self.input);
         let head = self.input.get(..read.map_err(input)?).unwrap_or(&[]);
@@ -100,7 +100,7 @@ impl<'a> Inflater<'a> {
                 break;
             }
             let (mut used, mut full) = (0, true);
-            // What is in the decoder comes out although there is nothing more to put in.
+            // The decoder may hold output even after it has taken all input.
             while used < read || full {
                 let rest = &self.input[used..read];
                 let step = decoder

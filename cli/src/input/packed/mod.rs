@@ -35,9 +35,10 @@ use crate::ui::{self, Progress};
 use inflate::Failure;
 use unpack::Limits;
 
-/// So much may be unpacked without being asked for, however small the compressed file is.
+/// The bytes that any compressed file may unpack to, however small it is.
 const MAX: u64 = 2 << 30;
-/// Traces are packed to an eighth, text to a twentieth. What is more than this is made to fill disks.
+/// Traces are packed to an eighth, text to a twentieth. A file with a larger ratio than this was made to fill
+/// disks.
 const MAX_TIMES: u64 = 200;
 
 /// Bytes that tell what a file is.
@@ -56,8 +57,8 @@ pub(crate) fn probe(head: &[u8]) -> bool {
     frames::probe(head) || streams::codec(head).is_some()
 }
 
-/// The first bytes of a file, as many as tell what it is; fewer of a shorter one, none of one that can't
-/// be read.
+/// The first `HEAD` bytes of a file, which are enough to recognize its format. A shorter file gives fewer bytes,
+/// and an unreadable file gives none.
 pub(crate) fn head(file: &File) -> Vec<u8> {
     let mut head = vec![0; HEAD as usize];
     let count = file.read_at(&mut head, 0).unwrap_or_default();
@@ -65,7 +66,7 @@ pub(crate) fn head(file: &File) -> Vec<u8> {
     head
 }
 
-/// The same of what a file holds: of a compressed one, of what is in it, as far as it can be unpacked.
+/// The first bytes of a file's content. If the file is compressed, they are unpacked, as far as possible.
 pub(crate) fn head_within(file: &File) -> Vec<u8> {
     let head = head(file);
     let within: io::Result<Box<dyn Read>> = match streams::codec(&head) {
@@ -104,7 +105,7 @@ pub(crate) struct UnpackOptions {
     pub(crate) quiet: bool,
 }
 
-/// Where the bytes go: what is to be said of it where it is full.
+/// The place that the bytes go to. It decides the message if the place is full.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Destination<'a> {
     /// The folder for temporary files.

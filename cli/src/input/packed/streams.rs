@@ -77,7 +77,7 @@ fn position(reader: &BufReader<From<'_>>) -> u64 {
 /// Unpacks all members into an empty file.
 ///
 /// # Errors
-/// See [`Failure`]. Damage is none: what is before it is unpacked.
+/// See [`Failure`]. Damage is not an error: the bytes before it are unpacked.
 pub(super) fn unpack(
     codec: Codec,
     packed: &dyn ReadAt,
@@ -126,7 +126,7 @@ pub(super) fn unpack(
                     break Some(Fault::new(begin, what));
                 }
                 Err(error) => {
-                    // What it gave before that was found out can't be told from what it should have given.
+                    // Discards the bytes of this member, because any of them may be wrong.
                     bytes = start;
                     break Some(Fault::new(begin, error.to_string()));
                 }

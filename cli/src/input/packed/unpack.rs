@@ -43,7 +43,7 @@ struct State<'a> {
 /// Unpacks all frames into an empty file.
 ///
 /// # Errors
-/// See [`Failure`]. Damage is none: what is before it is unpacked.
+/// See [`Failure`]. Damage is not an error: the bytes before it are unpacked.
 pub(crate) fn unpack(
     packed: &FileBytes,
     out: &File,

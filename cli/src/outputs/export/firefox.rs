@@ -30,7 +30,7 @@ pub(super) const EXPORT: Export = Export {
     make: Make::Calls(|out, facts| Ok(Box::new(Samples::new(out, facts)))),
 };
 
-/// Paths of a thread that are told apart. Others count for their caller.
+/// The most paths of a thread. Calls on further paths count for their caller.
 const MAX: usize = 1 << 18;
 
 struct Samples {

@@ -77,7 +77,8 @@ struct Holds {
     places: bool,
     /// Calls that left no records.
     short: bool,
-    /// Times of calls as such, not as edges on an axis: the clock may go back, and untimed functions have none.
+    /// Durations of calls, without their place on a time axis: the clock may go back, and untimed functions have no
+    /// times.
     sums: bool,
 }
 

@@ -1,7 +1,6 @@
-//! Perfetto's own format: a list of packets. Calls are slices of their thread's track, a task's polls are joined by
-//! flows, counters have tracks of their own, and the states of threads are context switches as Linux's ftrace tells of
-//! them, so that Perfetto shows them as for any other program. Packets are written as the trace is read; Perfetto sorts
-//! them by time.
+//! Perfetto's own format: a list of packets. Calls are slices of their thread's track. Flows join a task's polls.
+//! Counters have tracks of their own. The states of threads are written as context switches of Linux's ftrace, so that
+//! Perfetto shows them as for any other program. Packets are written as the trace is read; Perfetto sorts them by time.
 //!
 //! Source of the messages: `protos/perfetto/trace/` of github.com/google/perfetto. Each has the fields that are used.
 

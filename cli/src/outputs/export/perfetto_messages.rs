@@ -1,4 +1,4 @@
-//! The messages of a Perfetto trace that are written, with the fields that are used and their numbers. Source:
+//! The written messages of a Perfetto trace, with their used fields and the fields' numbers. Source:
 //! `protos/perfetto/trace/` of github.com/google/perfetto.
 
 use prost::Message;

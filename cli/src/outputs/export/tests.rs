@@ -26,7 +26,7 @@ use crate::testing::random_trace::RandomTrace;
 use crate::testing::random_xray::random_trace;
 use fdr_formats::source::drive;
 
-/// What an export is for a trace: its bytes, and what was said to be left out.
+/// The export of a trace: its bytes, and the message about data that was left out.
 fn exported(export: &'static Export, source: &dyn Source, jobs: usize) -> (Vec<u8>, String) {
     let folder = output_file::unnamed_folder().expect("a folder for temporary files");
     let path = folder.temporary().join("export");
@@ -215,7 +215,7 @@ fn thread_states_are_exported_where_possible() {
     assert!(chrome.contains(&begin), "{begin}{chrome}");
     let (bytes, losses) = exported(export_named("perfetto"), &source, 1);
     assert_eq!(losses, "");
-    // CPU, time, who leaves and in which state, and who comes.
+    // CPU, time, thread that leaves, its state, thread that comes.
     let wanted = [
         (3, 10_000, 0, 1, 1),
         (3, 20_000, 1, 0, 2),

@@ -1,8 +1,8 @@
 //! Which calls are polls of tasks, and the polls of a few tasks.
 //!
-//! A note stands at the end of a poll, so its call ends next. Two notes stand elsewhere: that of a task whose last poll
-//! left no records, and that of a dropped one. They stand in some call of another function, or in a poll that has a note
-//! of its own behind them.
+//! A note stands at the end of a poll, so its call ends next. Two kinds of notes stand elsewhere: the note of a task
+//! whose last poll left no records, and the note of a dropped task. Such a note stands in a call of another function,
+//! or in a poll that has a note of its own behind it.
 
 use fdr_formats::calls::EndedCall;
 use fdr_formats::notes::{Note, NoteKind};

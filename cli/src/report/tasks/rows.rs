@@ -284,7 +284,7 @@ fn open_task(info: &TraceInfo, id: u64, task: &Task, end: Ticks) -> OpenTask {
     }
 }
 
-/// Sorts rows. Times are those from the first poll to the end, and the self time is that of polls.
+/// Sorts rows. Here, times are from the first poll to the end, and self time is the time of the polls.
 fn sort(rows: &mut [Row], asked: &TableOptions<'_>) {
     let value = |row: &Row| match asked.sort {
         Key::Name | Key::Min | Key::P90 => None,

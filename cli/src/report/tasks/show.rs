@@ -36,7 +36,7 @@ const SPARE: [&str; 7] = [
     "waiting",
 ];
 
-/// Tasks without an end that are named, and functions of tasks that nobody polled.
+/// The most unfinished tasks that are named, and the most functions of tasks that were never polled.
 const OPEN_SHOWN: usize = 3;
 
 /// Writes the table. `by` is the field that tasks are grouped by.

@@ -33,7 +33,7 @@ fn input() {
 }
 
 fn close(number: i32) {
-    // SAFETY: whoever uses that descriptor must bear that it is gone: that is what is wanted.
+    // SAFETY: users of this descriptor must bear that it is closed. The test wants exactly this.
     unsafe { libc::close(number) };
 }
 

@@ -179,14 +179,15 @@ fn exec_in_thread() {
     let _ = thread.join();
 }
 
-/// What daemons do. It says what it did in a file, for its output is closed.
+/// Behaves like a daemon. It writes its results into a file, because its output is closed.
 fn daemon() {
     work(10);
     let pid = fork(|| {
         // SAFETY: plain system calls on this process.
         unsafe { libc::setsid() };
         let inner = fork(|| {
-            // SAFETY: whoever uses such a descriptor must bear that it is gone: that is what is wanted.
+            // SAFETY: users of these descriptors must bear that they are closed. The test wants exactly
+            // this.
             unsafe { libc::syscall(libc::SYS_close_range, 0, u32::MAX, 0) };
             let sum = crowd(20_000);
             fs::write("daemon", format!("{sum}\n")).map_or(1, |()| 0)

@@ -103,7 +103,7 @@ fn descriptors_used() {
     say(crowd(20_000));
 }
 
-/// Becomes a user whom nobody else is, and who may have so many threads.
+/// Changes to a user that has no other processes, and limits this user's threads to `most`.
 fn alone(most: u64) {
     let user = 100_000 + process::id();
     // SAFETY: plain system calls on this process.
@@ -131,7 +131,7 @@ fn processes() {
     say(work(10));
 }
 
-/// The user may have four threads, and this program makes as many as it may.
+/// Makes as many threads as it can, as a user who may have four.
 fn threads() {
     alone(4);
     let sleeps = || {

@@ -1,5 +1,5 @@
-//! Does one of many things that few programs do: `odd_host WAY`. What it prints and how it ends is the same each time,
-//! unless somebody in the process changes what it depends on. `odd_host list` prints all ways.
+//! Does one of many things that few programs do: `odd_host WAY`. Its output and its end are the same each time, unless
+//! other code in the process changes their causes. `odd_host list` prints all ways.
 
 mod end_signals;
 mod ends;
@@ -76,8 +76,8 @@ pub(crate) fn said(call: &str, result: impl Into<i64>) -> i64 {
     result
 }
 
-/// Asks for a dump, where it is recorded; without the recorder the signal does nothing. A call comes before it, because
-/// the recorder says so where there is nothing to dump.
+/// Asks for a dump. Without the recorder the signal does nothing. A call comes before the signal, because the recorder
+/// prints a line if there is nothing to dump.
 pub(crate) fn ask() {
     work(1);
     // SAFETY: a plain system call on this process.

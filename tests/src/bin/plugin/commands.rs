@@ -34,7 +34,7 @@ impl Plugin {
     }
 
     fn question(&self, name: &CStr) -> extern "C" fn() -> u64 {
-        // SAFETY: all functions that are asked for so have this signature.
+        // SAFETY: all callers name functions with this signature.
         unsafe { std::mem::transmute::<*mut c_void, extern "C" fn() -> u64>(self.find(name)) }
     }
 

@@ -139,7 +139,7 @@ pub(crate) enum SideWork {
     Tasks,
 }
 
-/// Does so many rounds and prints what it did.
+/// Does `rounds` rounds, and prints the counts.
 pub(crate) fn run(seed: u64, rounds: u64, how: SideWork) {
     STATE.store(seed, Ordering::Relaxed);
     on_each_step(on_trap);

@@ -1,5 +1,5 @@
-//! Threads of a trace against their own truth: which records there must be, in which order, and what
-//! must be said of the others.
+//! Compares the threads of a trace with what each thread wrote into its page: which records the trace must have, in
+//! which order, and how the other records must be counted.
 
 use fdr_formats::identity::Part;
 use fdr_formats::ring::layout;
@@ -15,15 +15,16 @@ use crate::victim;
 /// How exactly the page knows what a thread has made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
-    /// The program stands still, or is gone: what is surely made, or one more.
+    /// The program stands still, or has ended. The thread has made the records that the page counts, or one more.
     Now,
-    /// It went on after the trace: at least the records that were made before, at most what is made now.
+    /// The program went on after the trace. The trace has at least the records that the page counted before, and at
+    /// most those that it counts now.
     Since(u64),
-    /// So many records, and no more.
+    /// Exactly this number of records.
     Exactly(u64),
 }
 
-/// A thread's kept records are the course's, without a gap up to its last one.
+/// The kept records of a thread are those of its course, without a gap, up to its last record.
 pub(crate) fn window(lane: &Lane, course: Course) -> Result<(), Failure> {
     if lane.counts.summarised > 0 {
         return Ok(());
@@ -40,10 +41,10 @@ pub(crate) fn window(lane: &Lane, course: Course) -> Result<(), Failure> {
     )))
 }
 
-/// The same for a thread that stands still and whose short calls left no records: from its end on backwards, a summary
-/// stands for whole calls of the course, and each edge is the course's. The call that ended last may be in no summary,
-/// and then the calls inside are in none.
-/// The calls that have ended are counted, function by function. The last one may be counted already.
+/// The same check for a thread that stands still and whose short calls left no records. It goes backwards from the
+/// thread's end. A summary stands for whole calls of the course, and each edge is an edge of the course. The last call
+/// that ended may be missing from the summaries, together with the calls inside it. The totals count the ended calls of
+/// each function. They may count the last call already.
 pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
     let Lane { name, counts, .. } = lane;
     let made = lane.made();
@@ -85,8 +86,8 @@ fn totals(lane: &Lane, course: Course, made: u64, edge: u8) -> Result<(), Failur
     Ok(())
 }
 
-/// The same of a thread with functions that are only counted. Such a call is counted at its entry. Where functions are only
-/// looked at, calls are missing, and none is there that was not made.
+/// The same check for a thread with functions that are only counted. Such a call is counted at its entry. If functions
+/// are only looked at, calls may be missing, but there must be no call that the thread did not make.
 fn counted(lane: &Lane, course: Course, made: u64, moment: Moment) -> Result<(), Failure> {
     if lane.misses_calls {
         let (ended, most): (u64, u64) = (lane.ended.values().sum(), (made + 1 + DEEPEST) / 2);
@@ -101,7 +102,7 @@ fn counted(lane: &Lane, course: Course, made: u64, moment: Moment) -> Result<(),
     let Moment::Since(before) = moment else {
         return totals(lane, course, made, 0);
     };
-    // It went on meanwhile, so its functions are taken together: of each two edges, about one is an entry.
+    // The thread went on meanwhile, so the check adds up all functions. About half of the edges are entries.
     let ended: u64 = lane.ended.values().sum();
     let (least, most) = (before.saturating_sub(DEEPEST) / 2, (made + 1 + DEEPEST) / 2);
     let why = format!(
@@ -244,13 +245,13 @@ pub(crate) fn thread(
     window(lane, course)
 }
 
-/// A ring that went around and stands still keeps all its chunks but the oldest, which the newest one takes the place
-/// of; full are those between. A chunk holds a preamble, records of 8 bytes, and 16 bytes for each change of the CPU.
-/// Its end may be too short for one of these.
+/// If a ring has wrapped and stands still, it keeps all chunks except the oldest one, whose place the newest chunk
+/// takes. The chunks between them are full. A chunk holds a preamble, records of 8 bytes, and 16 bytes for each change
+/// of the CPU. Its end may be too short for one of these.
 pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
     const PREAMBLE: u64 = 48;
     const SHORT: u64 = 16;
-    /// Records' room that long pauses may have taken: 16 bytes each.
+    /// The number of records for which long pauses may leave no room. Each pause takes 16 bytes.
     const PAUSES: u64 = 64;
     /// A note is in one chunk as a whole, so ends of chunks are empty: a part of this room, at most.
     const NOTES: u64 = 32;
@@ -281,8 +282,9 @@ pub(crate) fn lane(trace: &DecodedTrace, number: usize) -> Result<Option<&Lane>,
     }
 }
 
-/// All threads of a program: each is there, or counted among those whose place others have. `taken`:
-/// places that were being given away at that moment, whose former threads may or may not be counted.
+/// Checks all threads of a program. Each thread is in the trace, or is counted among the threads whose slots have new
+/// owners. `taken`: slots that were getting a new owner at that moment. The former threads of these slots may or may
+/// not be counted.
 pub(crate) fn all(
     trace: &DecodedTrace,
     truth: &Truth,
@@ -331,7 +333,7 @@ fn program(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure
         way if way::is_noted(way) => victim::tags(seed),
         _ => String::new(),
     };
-    // What is killed before its first record may not have said yet whom the trace is of.
+    // A program that is killed before its first record may not have written its identity yet.
     let is_early = tags.is_empty() && truth.surely_made() == 0;
     if tags != wanted && !is_early {
         return Err(Failure::Wrong(format!("tags {tags:?}, not {wanted:?}")));

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use fdr_tests::support::wait::Patience;
 
-/// How often somebody who waits looks.
+/// The pause between two looks at a condition.
 const LOOK: Duration = Duration::from_micros(100);
 
 pub(crate) struct Child(Process);
@@ -174,7 +174,7 @@ impl Drop for Child {
     }
 }
 
-/// The end of what it said on standard error.
+/// The end of the child's standard error.
 pub(crate) fn said(folder: &Path) -> String {
     let text = fs::read(folder.join("stderr")).unwrap_or_default();
     let begin = text.len().saturating_sub(2000);

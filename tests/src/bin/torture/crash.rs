@@ -65,7 +65,7 @@ fn process(
     let (kind, place) = choose(random);
     let seed = one.seed >> 1;
     let part = Part("crash", [seed, kind, place]);
-    // A thread whose calls are short may never store a record again, and so not crash there.
+    // A thread with short calls may never store a record again. Then it would not crash at this place.
     let setting = match place {
         crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(one),
         _ => Setting::any(one, random).with_counted(random),
@@ -268,7 +268,7 @@ fn was_busy(folder: &Folder, crash: &Crash) -> Result<bool, Failure> {
     Ok(busy)
 }
 
-/// What is done to a process.
+/// How a process is made to crash.
 struct Crash {
     kind: u64,
     place: u64,
@@ -276,8 +276,8 @@ struct Crash {
 }
 
 impl Crash {
-    /// Whether the standard library's handler takes the first one for a fault that will come again, so
-    /// that the program goes on, and dies of the second, with its ring still there.
+    /// Whether the standard library's handler takes the sent signal for a fault that will come again, and returns. Then
+    /// the program goes on, and a second signal ends it. Its ring stays.
     fn is_swallowed(&self) -> bool {
         let sent = self.place == crash::IN_RECORDER
             || crash::RAISED.iter().any(|(kind, _)| *kind == self.kind);
@@ -288,7 +288,7 @@ impl Crash {
         [crash::IN_COMMIT, crash::UNREADABLE].contains(&self.place)
     }
 
-    /// Whether a signal came at a random moment, and the thread was not heard of any more.
+    /// Whether the signal came at a random moment, after which the thread reports nothing.
     fn is_random(&self) -> bool {
         self.place == crash::IN_RECORDER && !self.is_swallowed()
     }

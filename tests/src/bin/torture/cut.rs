@@ -1,6 +1,6 @@
-//! Ring files that somebody else cuts short, to any length, while threads record, begin and end, and dumps are
-//! written. The program ends with its own status; it says once that recording has ended, or what was cut was not in
-//! use, and its trace is right.
+//! Ring files that another process cuts to any length, while threads record, begin and end, and dumps are written.
+//! The program ends with its own status. Either one line says that recording has ended, or the removed part was not
+//! in use, and the trace is right.
 
 use std::fs::OpenOptions;
 use std::path::Path;

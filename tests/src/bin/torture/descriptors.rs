@@ -31,7 +31,7 @@ use file_system::Places;
 /// Rounds of a process.
 const PROCESS: u64 = 25;
 const LIMIT: Duration = Duration::from_secs(60);
-/// How the program's own lines begin that are no line of a round: those of its panics.
+/// The beginnings of the program's lines that do not belong to a round: those of its panics.
 const OTHERS: [&str; 3] = ["thread '", "wanted", "note: "];
 
 pub(crate) fn run(plan: &Plan) -> Tally {
@@ -396,7 +396,7 @@ impl Outputs {
     }
 }
 
-/// Who takes what comes over a socket: a stream, and the dumps of children.
+/// Receives the data of a socket: a stream, and the dumps of children.
 struct Receiver {
     is_over: Arc<AtomicBool>,
     thread: JoinHandle<Vec<PathBuf>>,

@@ -1,6 +1,6 @@
-//! Random combinations of what can go wrong around a program: a full disk, a folder that can't be written
-//! or goes away, limits on files and descriptors, signals. Output and end are byte for byte those of the
-//! same program, in the same trouble, without the recorder.
+//! Random combinations of faults around a program: a full disk, a folder that can't be written or goes away, limits on
+//! files and descriptors, signals. The program's output must be byte for byte that of a run without the recorder, with
+//! the same faults. It must end in the same way.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -200,8 +200,8 @@ fn variables(random: &mut Random) -> Vec<(&'static str, String)> {
     variables
 }
 
-/// The shell's part: trouble first, the program in it, and then what is left, by name; traces in a file
-/// system that goes with the shell are copied out of it.
+/// The shell script. It makes the trouble, runs the program, and lists the files that are left. If the trouble is a
+/// file system that ends with the shell, the script copies the traces out of it.
 fn script(before: &str, limits: &str, way: &str) -> String {
     let (into, copy) = match before {
         "" => (String::new(), ""),
@@ -260,8 +260,8 @@ fn limited(
     Ok(())
 }
 
-/// Both are the same, both worked, the recorder has said something only where it was there, and has
-/// warned of no more than one trouble.
+/// Both runs have the same output and the same end. Only the recorded run has lines of the recorder, which warn of one
+/// trouble at most.
 fn compare(
     outcomes: &[(Outcome, Vec<String>)],
     first: &str,

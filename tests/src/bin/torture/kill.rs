@@ -108,7 +108,7 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
     })
 }
 
-/// Looks at what is left; says in short what it was.
+/// Checks what the process left, and returns a short description of it.
 fn left(
     folder: &Folder,
     truth: &Truth,

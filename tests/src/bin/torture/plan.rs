@@ -30,17 +30,17 @@ pub(crate) struct Plan {
     pub(crate) programs: PathBuf,
 }
 
-/// Why a try is not a success.
+/// Why a try failed.
 pub(crate) enum Failure {
-    /// So many committed records are nowhere.
+    /// The number of committed records that are missing everywhere.
     Lost(u64, String),
-    /// Something is there that is not true, or does not end.
+    /// The trace or the output has something wrong, or a program does not end.
     Wrong(String),
-    /// Not what is wanted, but a few of them may be.
+    /// The try missed its aim. A few such tries are allowed.
     Missed(String),
 }
 
-/// What became of a try.
+/// The result of a try.
 pub(crate) type Verdict = Result<(), Failure>;
 
 impl From<String> for Failure {

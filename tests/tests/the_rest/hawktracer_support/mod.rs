@@ -35,7 +35,7 @@ fn cargo(arguments: &[&str]) -> Command {
     cargo
 }
 
-/// Runs what builds something; where that fails, the check is skipped with the end of what it said.
+/// Runs a build. If the build fails, the check is skipped, and the skip has the end of the build's output.
 fn built(command: &mut Command, check: &str) -> Option<Vec<u8>> {
     let output = command.output();
     let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));

@@ -8,7 +8,8 @@ use fdr_formats::{Clock, Ticks};
 use crate::report::histogram::Histogram;
 
 /// The edges of buckets in a factor of ten, in hundredths: from the coarsest division to the finest. They are preferred
-/// numbers, so each bucket is as many times wider as the one before: buckets of another kind would draw steps of their own.
+/// numbers, so the ratio of two neighbouring widths is about constant. Other widths would show steps that are not in
+/// the data.
 const DIVISIONS: [&[u64]; 5] = [
     &[100],
     &[100, 200, 500],
@@ -155,7 +156,7 @@ impl Durations {
         buckets.get(begin..end).unwrap_or(&[]).to_vec()
     }
 
-    /// The finest buckets that are at most so many, if those without calls are left out.
+    /// The finest buckets that take at most `most` lines. A row of empty buckets takes one line.
     pub(super) fn buckets(&self, most: usize) -> Vec<Bucket> {
         let mut best = self.divided(DIVISIONS[0]);
         for division in DIVISIONS.iter().skip(1) {

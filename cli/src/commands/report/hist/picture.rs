@@ -19,7 +19,7 @@ const BOTTOM: f64 = 46.0;
 const BARS: f64 = 120.0;
 /// Bars are no narrower than that part of an octave: the cells of durations are a 64th.
 const NARROWEST: f64 = 1.0 / 24.0;
-/// The colours of modes, in turn: told apart by people who do not tell red from green, too.
+/// The colours of modes, in turn. People who can't distinguish red and green can distinguish them.
 const COLOURS: [&str; 4] = ["#3b76b0", "#e08b27", "#5a9e72", "#9a6ab0"];
 const QUIET: &str = "#555";
 

@@ -1,5 +1,5 @@
-//! A reader of protobuf's wire format by its description alone, and of the exports that are written in it. The numbers
-//! of fields are those of the formats' own descriptions.
+//! A reader of protobuf's wire format, and of the exports in this format. It follows the format's description alone.
+//! The numbers of fields are those of the formats' own descriptions.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -211,7 +211,7 @@ pub(super) fn perfetto(bytes: &[u8]) -> ByName {
     sums
 }
 
-/// The context switches in a Perfetto trace: CPU, time, who leaves, its state, who comes.
+/// The context switches in a Perfetto trace: CPU, time, thread that leaves, its state, thread that comes.
 pub(super) fn switches(bytes: &[u8]) -> Vec<[u64; 5]> {
     let mut switches = Vec::new();
     for packet in Fields::new(bytes).messages(1) {

@@ -36,7 +36,7 @@ pub(crate) fn open(path: &CStr, flags: i32) -> Result<Number, String> {
 
 /// Closes a number, whatever it is.
 pub(crate) fn close(number: Number) {
-    // SAFETY: whoever uses that descriptor must bear that it is gone: that is what is wanted.
+    // SAFETY: users of this descriptor must bear that it is closed. The test wants exactly this.
     unsafe { libc::close(number) };
 }
 
@@ -107,7 +107,7 @@ pub(crate) fn take(number: Number) -> bool {
     unsafe { libc::flock(number, libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// Whether a pipe's reader learns in so many milliseconds that nobody can write any more.
+/// Whether a pipe's reader sees the end of the pipe within `ms` milliseconds, because all writers are closed.
 pub(crate) fn ends(reader: Number, ms: i32) -> bool {
     let mut poll = libc::pollfd {
         fd: reader,
