@@ -69,3 +69,61 @@ impl fmt::Display for Diagnostic {
         write!(f, "at byte {}: {}", self.offset, self.what)
     }
 }
+
+/// Counts the faults of a trace. Only so many are shown as people read.
+#[derive(Debug, Default)]
+pub(crate) struct DiagnosticCount {
+    count: u64,
+    /// The place of the last one that is shown.
+    last: u64,
+}
+
+impl DiagnosticCount {
+    const MAX: u64 = 100;
+
+    /// Counts a fault. Whether it is shown.
+    pub(crate) fn shows(&mut self, offset: u64) -> bool {
+        self.count += 1;
+        let shows = self.count <= DiagnosticCount::MAX;
+        if shows {
+            self.last = offset;
+        }
+        shows
+    }
+
+    /// A line for those that are not shown.
+    pub(crate) fn rest(&self) -> Option<Diagnostic> {
+        let rest = self.count.saturating_sub(DiagnosticCount::MAX);
+        (rest > 0).then(|| Diagnostic {
+            offset: self.last,
+            what: format!("{rest} more problems are not listed"),
+        })
+    }
+}
+
+/// The faults of a trace that are shown.
+#[derive(Debug, Default)]
+pub(crate) struct DiagnosticList {
+    list: Vec<Diagnostic>,
+    count: DiagnosticCount,
+}
+
+impl DiagnosticList {
+    pub(crate) fn add(&mut self, offset: u64, what: impl Into<String>) {
+        if self.count.shows(offset) {
+            let what = what.into();
+            self.list.push(Diagnostic { offset, what });
+        }
+    }
+
+    /// One in a file of a folder. `offset` is the byte in that file.
+    pub(crate) fn add_in(&mut self, file: &str, offset: u64, what: &str) {
+        self.add(offset, format!("{file}: {what}"));
+    }
+
+    /// All, with a line for those that are not shown.
+    pub(crate) fn finish(mut self) -> Vec<Diagnostic> {
+        self.list.extend(self.count.rest());
+        self.list
+    }
+}

@@ -375,10 +375,10 @@ fn diagnostics_are_bounded() {
     let mut entries = entries();
     entries.extend((0..5000).map(|_| entry(4_000_000, "lost", "", &[("start_ns", 1), ("tid", 7)])));
     let read = read_damaged(&file(2, &entries));
-    assert_eq!(read.diagnostics.len(), 1001);
+    assert_eq!(read.diagnostics.len(), 101);
     assert_eq!(
-        read.diagnostics[1000].what,
-        "more is wrong from here on, and not told"
+        read.diagnostics[100].what,
+        "4900 more problems are not listed"
     );
 }
 
@@ -397,12 +397,12 @@ fn overlapping_entries_are_read_once() {
     .concat();
     let read = common::read(&bytes).expect("a file");
     assert_eq!(read.kept.count(), 0);
-    assert_eq!(read.diagnostics.len(), 1001);
+    assert_eq!(read.diagnostics.len(), 101);
     // 100,000, each of which claims to have 60,000 attributes without names, which follow indeed.
     let lie = [&[0; 8][..], &[251], &60_000_u16.to_le_bytes()].concat();
     let lies = vec![[lie, vec![0; 20]].concat(); 100_000];
     let bytes = [file(2, &[root()]), file(2, &lies)[10..].to_vec()].concat();
     let read = read_damaged(&bytes);
     assert_eq!(read.kept.count(), 0);
-    assert_eq!(read.diagnostics.len(), 1001);
+    assert_eq!(read.diagnostics.len(), 101);
 }

@@ -238,7 +238,7 @@ fn more_problems_than_are_listed_are_counted() {
     let told = told(&parse(&stream));
     assert_eq!(told.len(), 101);
     assert!(
-        told[100].ends_with("200 more problems, not listed"),
+        told[100].ends_with("200 more problems are not listed"),
         "{}",
         told[100]
     );

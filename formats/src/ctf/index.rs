@@ -11,12 +11,9 @@ use super::schema::{Kind, Schema, ThreadSlots};
 use super::stream::{DamageScope, Packet, Reader, Step, WINDOW};
 use super::text::{self, Text};
 use crate::bytes::FileBytes;
-use crate::error::{Diagnostic, Error};
+use crate::error::{Diagnostic, DiagnosticList, Error};
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use crate::note_class::NoteClass;
-
-/// The maximum number of diagnostics for one place. Further ones would not help.
-pub(super) const MAX_DIAGNOSTICS: usize = 100;
 
 /// A stream file.
 #[derive(Debug)]
@@ -82,7 +79,7 @@ pub(super) fn index(folder: &Path) -> Result<Index, Error> {
         facts: Facts::default(),
         shared: Vec::new(),
         start: None,
-        complaints: 0,
+        told: DiagnosticList::default(),
         index: Index {
             metadata,
             schema,
@@ -137,19 +134,13 @@ struct Indexer {
     /// Per file: places of its threads.
     shared: Vec<Vec<usize>>,
     start: Option<u64>,
-    /// The number of problems, reported or not.
-    complaints: usize,
+    told: DiagnosticList,
 }
 
 impl Indexer {
     fn complain(&mut self, file: usize, offset: u64, what: &str) {
-        self.complaints += 1;
-        let told = &mut self.index.diagnostics;
-        if told.len() < MAX_DIAGNOSTICS {
-            let name = &self.index.files[file].name;
-            let what = format!("of {name}: {what}");
-            told.push(Diagnostic { offset, what });
-        }
+        let what = format!("of {}: {what}", self.index.files[file].name);
+        self.told.add(offset, what);
     }
 
     fn file(&mut self, file: usize) -> Result<(), Error> {
@@ -313,14 +304,7 @@ impl Indexer {
         self.index.info.start = self.start.map(Ticks);
         self.index.lanes = lanes(&self.shared, self.index.info.threads.len());
         debug_assert_eq!(self.shared.len(), files);
-        let told = &mut self.index.diagnostics;
-        if let (Some(more @ 1..), Some(last)) =
-            (self.complaints.checked_sub(told.len()), told.last())
-        {
-            let offset = last.offset;
-            let what = format!("{more} more problems of the packets are not listed");
-            told.push(Diagnostic { offset, what });
-        }
+        self.index.diagnostics = self.told.finish();
         self.index
     }
 }

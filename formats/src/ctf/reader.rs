@@ -7,14 +7,14 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::index::{self, Index, Lane, MAX_DIAGNOSTICS};
+use super::index::{self, Index, Lane};
 use super::list;
 use super::note_reader;
 use super::record::{NO_CPU, flags};
 use super::schema::{Event as Class, Kind, Schema, ThreadSlots};
 use super::stream::{DamageScope, Event, Packet, Reader, Step, WINDOW};
 use crate::bytes::{FileBytes, groups};
-use crate::error::{Diagnostic, Error};
+use crate::error::{Diagnostic, DiagnosticCount, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks, TraceInfo};
 use crate::sink::Sink;
 use crate::source::{Record, Source};
@@ -99,11 +99,7 @@ pub(super) fn decode_lane(
         batch: Vec::with_capacity(BATCH),
         thread: None,
         states: HashMap::new(),
-        complaints: 0,
-        last: Diagnostic {
-            offset: 0,
-            what: String::new(),
-        },
+        faults: DiagnosticCount::default(),
     };
     decoder.switch(lane.thread);
     let window = (WINDOWS / files.len().max(1)).min(WINDOW);
@@ -163,8 +159,7 @@ struct Decoder<'a> {
     /// The place of the thread that the sink got last.
     thread: Option<usize>,
     states: HashMap<usize, State>,
-    complaints: usize,
-    last: Diagnostic,
+    faults: DiagnosticCount,
 }
 
 impl Decoder<'_> {
@@ -446,9 +441,7 @@ impl Decoder<'_> {
     }
 
     fn complain(&mut self, file: usize, mut at: Diagnostic) {
-        self.complaints += 1;
-        if self.complaints > MAX_DIAGNOSTICS {
-            self.last.offset = at.offset;
+        if !self.faults.shows(at.offset) {
             return;
         }
         self.hand_over();
@@ -459,9 +452,8 @@ impl Decoder<'_> {
 
     fn finish(mut self) {
         self.hand_over();
-        if let Some(more @ 1..) = self.complaints.checked_sub(MAX_DIAGNOSTICS) {
-            self.last.what = format!("{more} more problems of this kind are not listed");
-            self.sink.diagnostic(self.last);
+        if let Some(rest) = self.faults.rest() {
+            self.sink.diagnostic(rest);
         }
     }
 }

@@ -9,13 +9,13 @@
 use std::collections::HashMap;
 
 use super::facts::{self, flags};
-use super::index::{Diagnostics, Index, when};
+use super::index::{Index, when};
 use super::names;
 use super::notes;
 use super::record::{Decoded, Entry, Value};
 use super::scan::{self, Flow, Frame};
 use crate::bytes::ReadAt;
-use crate::error::Error;
+use crate::error::{DiagnosticList, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Thread, ThreadId, Ticks};
 use crate::sink::Sink;
 
@@ -35,7 +35,7 @@ pub(super) fn decode(
         batches: ThreadBatches::new(threads, sink),
         stacks: threads.iter().map(|_| Stack::default()).collect(),
         arguments: Vec::new(),
-        told: Diagnostics::default(),
+        told: DiagnosticList::default(),
         done: 0,
         progress,
     };
@@ -71,7 +71,7 @@ struct Decoder<'a> {
     batches: ThreadBatches<'a>,
     stacks: Vec<Stack>,
     arguments: Vec<(u32, u64)>,
-    told: Diagnostics,
+    told: DiagnosticList,
     /// Bytes whose progress was reported.
     done: u64,
     progress: &'a (dyn Fn(u64) + Sync),
@@ -225,7 +225,7 @@ impl Decoder<'_> {
                 "the parent of entry {}, {parent}, is no open call of the same thread: ignored",
                 frame.index
             );
-            self.told.tell(frame.offset, what);
+            self.told.add(frame.offset, what);
         }
     }
 
@@ -255,7 +255,7 @@ impl Decoder<'_> {
             facts::unsigned(entry, "tid").and_then(|thread| self.batches.place(ThreadId(thread)))
         else {
             let what = "an event without `tid`: left out";
-            self.told.tell(frame.offset, what);
+            self.told.add(frame.offset, what);
             return;
         };
         let number = |name| facts::unsigned(entry, name);
@@ -310,7 +310,7 @@ impl Decoder<'_> {
             }
         }
         self.batches.finish();
-        for diagnostic in std::mem::take(&mut self.told.0) {
+        for diagnostic in std::mem::take(&mut self.told).finish() {
             self.batches.sink().diagnostic(diagnostic);
         }
     }

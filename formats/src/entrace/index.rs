@@ -11,11 +11,9 @@ use super::record::{Container, Decoded, Entry, HEAD_SIZE, Value, Version, decode
 use super::scan::{self, FIRST, Flow, Frame, Layout};
 use super::tables::{self, Tables};
 use crate::bytes::ReadAt;
-use crate::error::{Diagnostic, Error};
+use crate::error::{Diagnostic, DiagnosticList, Error};
 use crate::model::{Thread, ThreadId, Ticks, TraceInfo};
 
-/// The most diagnostics of one pass.
-pub(super) const MAX_DIAGNOSTICS: usize = 1000;
 /// Entries whose parents are kept during the search for a wrong child.
 const MAX_PARENTS: usize = 1 << 22;
 
@@ -32,24 +30,9 @@ pub(super) struct Index {
     pub(super) holes: u64,
 }
 
-/// The diagnostics, up to the limit.
-#[derive(Debug, Default)]
-pub(super) struct Diagnostics(pub(super) Vec<Diagnostic>);
-
-impl Diagnostics {
-    pub(super) fn tell(&mut self, offset: u64, what: impl Into<String>) {
-        let what = match self.0.len() {
-            0..MAX_DIAGNOSTICS => what.into(),
-            MAX_DIAGNOSTICS => "more is wrong from here on, and not told".to_owned(),
-            _ => return,
-        };
-        self.0.push(Diagnostic { offset, what });
-    }
-}
-
 /// Reads a file once.
 pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
-    let mut told = Diagnostics::default();
+    let mut told = DiagnosticList::default();
     let layout = layout(bytes, &mut told)?;
     let mut pass = Pass {
         told,
@@ -74,14 +57,14 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
         Flow::On
     })?;
     if let Some((offset, what)) = missing {
-        pass.told.tell(offset, what);
+        pass.told.add(offset, what);
     }
     pass.pool(bytes)?;
     Ok(pass.finish())
 }
 
 /// Head and tables.
-fn layout(bytes: &dyn ReadAt, told: &mut Diagnostics) -> Result<Layout, Error> {
+fn layout(bytes: &dyn ReadAt, told: &mut DiagnosticList) -> Result<Layout, Error> {
     let mut head = [0; HEAD_SIZE];
     let count = bytes.read_at(0, &mut head)?;
     let kind = decode_head(head.get(..count).unwrap_or(&[]));
@@ -99,7 +82,7 @@ fn layout(bytes: &dyn ReadAt, told: &mut Diagnostics) -> Result<Layout, Error> {
         Ok(tables) => {
             (layout.first, layout.tables) = (tables.entries, Some(tables));
             if let Some((offset, what)) = tables.wrong {
-                told.tell(
+                told.add(
                     offset,
                     format!("{what}: only the entries themselves were relied on"),
                 );
@@ -113,14 +96,14 @@ fn layout(bytes: &dyn ReadAt, told: &mut Diagnostics) -> Result<Layout, Error> {
                 None => "no entry was found".to_owned(),
             };
             let what = format!("the tables of offsets and children can't be read ({why}): {done}");
-            told.tell(offset, what);
+            told.add(offset, what);
         }
     }
     Ok(layout)
 }
 
 struct Pass {
-    told: Diagnostics,
+    told: DiagnosticList,
     layout: Layout,
     info: TraceInfo,
     names: Names,
@@ -140,7 +123,7 @@ struct Pass {
 impl Pass {
     fn look(&mut self, frame: &Frame<'_>) {
         if let Some(problem) = &frame.problem {
-            self.told.tell(frame.offset, problem);
+            self.told.add(frame.offset, problem);
         }
         let Some(decoded) = &frame.content else {
             self.holes += 1;
@@ -151,7 +134,7 @@ impl Pass {
         if frame.index == 0 {
             if parent != 0 {
                 let what = format!("the root has the parent {parent}: ignored");
-                self.told.tell(frame.offset, what);
+                self.told.add(frame.offset, what);
             }
             return;
         }
@@ -162,12 +145,12 @@ impl Pass {
                  told from its time",
                 frame.index
             );
-            self.told.tell(frame.offset, what);
+            self.told.add(frame.offset, what);
         }
         let entry = &decoded.entry;
         if self.layout.kind.version == Version::V2 && !entry.is_sorted() {
             let what = "the attributes are not sorted: ENTRACE's own tools may not find them";
-            self.told.tell(frame.offset, what);
+            self.told.add(frame.offset, what);
         }
         if entry.metadata.target == facts::TARGET && self.own(entry) {
             return;
@@ -268,7 +251,7 @@ impl Pass {
         let place = tables::first_mistake(bytes, tables.pool, &parents)?;
         let what = "the pool gives this entry to another parent than the entry names, or leaves \
                     one out: the entries' own parents were taken";
-        self.told.tell(place.unwrap_or(tables.pool), what);
+        self.told.add(place.unwrap_or(tables.pool), what);
         Ok(())
     }
 
@@ -279,7 +262,7 @@ impl Pass {
                 "{} entries without `start_ns` and `tid` among others that have them: left out",
                 self.untimed
             );
-            self.told.tell(self.first_untimed, what);
+            self.told.add(self.first_untimed, what);
         }
         if timed {
             let start = self.info.start.into_iter().chain(self.start).min();
@@ -296,7 +279,7 @@ impl Pass {
             layout: self.layout,
             info: self.info,
             names: self.names,
-            diagnostics: self.told.0,
+            diagnostics: self.told.finish(),
             timed,
             holes: self.holes,
         }

@@ -7,11 +7,9 @@ use super::notes;
 use super::record::{Event, Metadata};
 use super::scan::{self, LocatedUnit, Unit};
 use crate::edges::{Item, ItemContent};
-use crate::error::Diagnostic;
+use crate::error::DiagnosticList;
 use crate::model::{Ticks, TraceInfo};
 
-/// The maximum number of diagnostics. Further ones would not help.
-const MAX_DIAGNOSTICS: usize = 100;
 /// A bit of an item's offset: the item is a gap in front of a packet. The rest is the number of missing
 /// events.
 pub(super) const GAP: u64 = 1 << 63;
@@ -87,8 +85,7 @@ pub(super) struct DecoderState {
     /// The place of our first event. From there on, attributes have our meaning.
     pub(super) ours: Option<u64>,
     pub(super) earliest: Option<u64>,
-    pub(super) told: Vec<Diagnostic>,
-    complaints: usize,
+    pub(super) told: DiagnosticList,
     /// The beginning of the last damaged bytes.
     damage: Option<u64>,
     pending: Option<Pending>,
@@ -106,8 +103,7 @@ impl DecoderState {
             trace: None,
             ours: None,
             earliest: None,
-            told: Vec::new(),
-            complaints: 0,
+            told: DiagnosticList::default(),
             damage: None,
             pending: None,
         }
@@ -124,7 +120,7 @@ impl DecoderState {
             Unit::Damage(what) => {
                 self.complete();
                 self.damage = Some(found.offset);
-                self.complain(found.offset, what.clone());
+                self.told.add(found.offset, what.clone());
             }
         }
         Step::default()
@@ -135,7 +131,7 @@ impl DecoderState {
             let name = facts::lossy(metadata.name);
             let bytes = metadata.value.len();
             let what = format!("option {name:?} with {bytes} bytes is unknown; it is skipped");
-            return self.complain(offset, what);
+            return self.told.add(offset, what);
         };
         let Epochs { first, base } = &mut self.epochs;
         first.get_or_insert(epoch);
@@ -152,7 +148,7 @@ impl DecoderState {
     #[inline]
     fn event(&mut self, event: &Event<'_>, offset: u64, size: u64) -> Step {
         if let Some(what) = scan::trouble(event, size) {
-            self.complain(offset, what);
+            self.told.add(offset, what);
         }
         let own = facts::own(event);
         if self.pending.is_some() && own != Some(OwnEvent::More) {
@@ -161,11 +157,11 @@ impl DecoderState {
         let (start, end) = (self.ticks(event.start), self.ticks(event.end));
         if end < start {
             let what = "an event that ends before it starts: taken for one without duration";
-            self.complain(offset, what.into());
+            self.told.add(offset, what);
         }
         if event.end.checked_add(self.shift).is_none() {
             let what = "the time of an event does not fit 64 bits of ns since the first epoch";
-            self.complain(offset, what.into());
+            self.told.add(offset, what);
         }
         let gap = self.gap(event, own, offset, end);
         if let Some(own) = own {
@@ -224,7 +220,7 @@ impl DecoderState {
                         "{events} events of stream {stream} are missing in front of this one: its \
                          number is {counter}, not {expected}"
                     );
-                    self.complain(at, what);
+                    self.told.add(at, what);
                 }
                 let time = Ticks(end);
                 Some(Item {
@@ -239,7 +235,7 @@ impl DecoderState {
                     "stream {stream} goes back: the number of this event is {counter}, not \
                      {expected}; events came out of order, or another trace begins"
                 );
-                self.complain(at, what);
+                self.told.add(at, what);
                 None
             }
         }
@@ -318,7 +314,7 @@ impl DecoderState {
             Some(pending) if Some(pending.key) == key => pending.fact.add(event),
             _ => {
                 let what = "the event that this one continues is not in front of it; it is skipped";
-                self.complain(offset, what.into());
+                self.told.add(offset, what);
             }
         }
     }
@@ -341,7 +337,7 @@ impl DecoderState {
             Fact::None => None,
         };
         if let Some(what) = told {
-            self.complain(offset, what);
+            self.told.add(offset, what);
         }
     }
 
@@ -374,24 +370,5 @@ impl DecoderState {
                  of itself is left out"
             )
         })
-    }
-
-    fn complain(&mut self, offset: u64, what: String) {
-        self.complaints += 1;
-        if self.told.len() < MAX_DIAGNOSTICS {
-            self.told.push(Diagnostic { offset, what });
-        }
-    }
-
-    /// All problems, and the number of unlisted ones.
-    pub(super) fn diagnostics(&mut self) -> Vec<Diagnostic> {
-        let mut told = std::mem::take(&mut self.told);
-        let more = self.complaints - told.len();
-        if let Some(last) = told.last().filter(|_| more > 0) {
-            let offset = last.offset;
-            let what = format!("{more} more problems are not listed");
-            told.push(Diagnostic { offset, what });
-        }
-        told
     }
 }

@@ -15,7 +15,7 @@ use super::schema::{Label, Meaning, Schema, shown};
 use super::stream_starts::StreamStarts;
 use crate::bytes::{ByteOrder, ReadAt};
 use crate::edges::{LaneCounter, Plan, Planner};
-use crate::error::{Diagnostic, Error};
+use crate::error::{Diagnostic, DiagnosticList, Error};
 use crate::model::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 pub(super) const WINDOW: usize = 256 * 1024;
@@ -269,9 +269,6 @@ impl Indexer {
     }
 }
 
-/// The most problems that are listed; the rest is counted.
-const MAX_DIAGNOSTICS: usize = 100;
-
 /// The result of the first pass.
 pub(super) struct Index {
     pub(super) info: TraceInfo,
@@ -310,32 +307,6 @@ impl Threads {
             of_number: self.of_number.clone(),
             last: None,
         }
-    }
-}
-
-/// The problems, up to the limit.
-#[derive(Debug, Default)]
-pub(super) struct DiagnosticList {
-    list: Vec<Diagnostic>,
-    more: u64,
-}
-
-impl DiagnosticList {
-    pub(super) fn add(&mut self, offset: u64, what: String) {
-        if self.list.len() < MAX_DIAGNOSTICS {
-            self.list.push(Diagnostic { offset, what });
-        } else {
-            self.more += 1;
-        }
-    }
-
-    fn finish(mut self) -> Vec<Diagnostic> {
-        if self.more > 0 {
-            let offset = self.list.last().map_or(0, |last| last.offset);
-            let what = format!("{} more problems, not listed", self.more);
-            self.list.push(Diagnostic { offset, what });
-        }
-        self.list
     }
 }
 

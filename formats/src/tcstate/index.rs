@@ -11,10 +11,10 @@ use super::order::{IntervalContent, Item, Plan, Planner};
 use super::record::{HEADER_SIZE, Header, Interval, MIN_SIZE, SORTED, Value};
 use super::scan::{Bounds, Scanner};
 use super::switches::Collector;
-use super::tree::{self, DiagnosticList, Role, Tree};
+use super::tree::{self, Role, Tree};
 use super::{FILES, META};
 use crate::bytes::{FileBytes, ReadAt};
-use crate::error::{Diagnostic, Error};
+use crate::error::{Diagnostic, DiagnosticList, Error};
 use crate::model::{FunctionId, Switch, Thread, ThreadId, Ticks, TraceInfo};
 
 /// The most bytes of a table that are read. No table of ours is longer.
@@ -81,7 +81,7 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         Some(Ok(meta)) => (meta, true),
         Some(Err(bad)) => {
             let what = format!("{}; read without it", bad.what);
-            told.add(META, bad.offset, &what);
+            told.add_in(META, bad.offset, &what);
             (Meta::default(), false)
         }
         None => (Meta::default(), !has_meta),
@@ -92,18 +92,18 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     let tree = Tree::read(types, tree, most, &mut told);
     if tree.keys() != header.keys {
         let what = format!("{} keys, but the tables have {}", header.keys, tree.keys());
-        told.add(HISTORY, 40, &what);
+        told.add_in(HISTORY, 40, &what);
     }
     if header.flags & SORTED == 0 {
         let what = "it says that it is not sorted; what is not in order is left out";
-        told.add(HISTORY, 44, what);
+        told.add_in(HISTORY, 44, what);
     }
     if header.flags & !SORTED != 0 {
         let what = format!(
             "flags {:#x}, of which fdr knows the lowest only",
             header.flags
         );
-        told.add(HISTORY, 44, &what);
+        told.add_in(HISTORY, 44, &what);
     }
     let mut index = Index {
         info: TraceInfo::default(),
@@ -143,11 +143,11 @@ fn load(folder: &Path, name: &str, told: &mut DiagnosticList) -> Option<Vec<u8>>
     let path = folder.join(name);
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     if size > MAX_TABLE {
-        told.add(name, MAX_TABLE, "it is larger than 256 MiB and not read");
+        told.add_in(name, MAX_TABLE, "it is larger than 256 MiB and not read");
         return None;
     }
     let read = std::fs::read(&path);
-    read.inspect_err(|error| told.add(name, 0, &format!("{error}; read without it")))
+    read.inspect_err(|error| told.add_in(name, 0, &format!("{error}; read without it")))
         .ok()
 }
 
@@ -210,7 +210,7 @@ impl Index {
         let mut from = u64::from(header.size);
         if from < HEADER_SIZE as u64 || from > size {
             let what = format!("the header has {from} bytes, it says; {HEADER_SIZE} are taken");
-            told.add(HISTORY, 12, &what);
+            told.add_in(HISTORY, 12, &what);
             from = HEADER_SIZE as u64;
         }
         let mut first = [0; 8];
@@ -218,19 +218,19 @@ impl Index {
         let (mut start, mut end) = (header.start, header.end);
         if let Some(other) = meta.start.filter(|&other| other != start) {
             let what = format!("the history starts at {start} ns, it says; {META} says {other} ns");
-            told.add(HISTORY, 16, &what);
+            told.add_in(HISTORY, 16, &what);
             if first == Some(other) {
                 start = other;
             }
         }
         if let Some(other) = meta.end.filter(|&other| other != end) {
             let what = format!("the history ends at {end} ns, it says; {META} says {other} ns");
-            told.add(HISTORY, 24, &what);
+            told.add_in(HISTORY, 24, &what);
             self.other_end = Some(end.min(other));
             end = end.max(other);
         }
         if start < 0 && self.threads.iter().all(|thread| thread.before == 0) {
-            told.add(HISTORY, 16, "times before 0 are given as 0");
+            told.add_in(HISTORY, 16, "times before 0 are given as 0");
         }
         let (place, whole) = names::find(bytes, header, &self.tree.kinds, from, told)?;
         self.strings = place;
@@ -286,7 +286,7 @@ impl Index {
         let mut scanner = Scanner::new(bytes, &self.tree.kinds, self.bounds);
         while let Some(piece) = scanner.next()? {
             if let Some(what) = piece.told {
-                told.add(HISTORY, piece.offset, &what);
+                told.add_in(HISTORY, piece.offset, &what);
             }
             let Some(interval) = piece.interval else {
                 continue;
@@ -299,14 +299,14 @@ impl Index {
                         texts.push((string, interval.key));
                     }
                     (Some(stated), value) if differs(stated, value) => {
-                        told.add(STATE, 0, &of_another_state(interval.key));
+                        told.add_in(STATE, 0, &of_another_state(interval.key));
                     }
                     _ => {}
                 }
             }
             let role = self.tree.roles.get(interval.key as usize).copied();
             if let Some(what) = known.add(role.unwrap_or_default(), &interval, piece.offset) {
-                told.add(HISTORY, piece.offset, &what);
+                told.add_in(HISTORY, piece.offset, &what);
             }
             let Some(item) = self.item(&interval) else {
                 continue;
@@ -329,17 +329,17 @@ impl Index {
             let what = format!(
                 "the timelines of {unfinished} keys end before the history does, the first is {first}"
             );
-            told.add(HISTORY, self.bounds.to, &what);
+            told.add_in(HISTORY, self.bounds.to, &what);
         } else if count != header.intervals && whole {
             let what = format!("{} intervals, it says; there are {count}", header.intervals);
-            told.add(HISTORY, 32, &what);
+            told.add_in(HISTORY, 32, &what);
         }
         self.plan = planner.finish();
         self.function_of = used;
         if let (Some(offset), false) = (known.without_cpu(), scanner.damaged()) {
             let what =
                 "a status without a CPU (Current_cpu_rq); it is taken as not known, as each such";
-            told.add(HISTORY, offset, what);
+            told.add_in(HISTORY, offset, what);
         }
         self.switches = known.switches(self.bounds.end, anew);
         texts.sort_unstable();
@@ -358,12 +358,12 @@ impl Index {
         let mut texts = texts.iter().peekable();
         names::each(bytes, self.strings, &mut |found| {
             if let Some(what) = found.told {
-                told.add(HISTORY, found.offset, what);
+                told.add_in(HISTORY, found.offset, what);
             }
             while let Some((_, key)) = texts.next_if(|(string, _)| *string == found.number) {
                 let stated = state.get(*key as usize).and_then(Option::as_ref);
                 if stated.and_then(serde_json::Value::as_str) != Some(found.text) {
-                    told.add(STATE, 0, &of_another_state(*key));
+                    told.add_in(STATE, 0, &of_another_state(*key));
                 }
             }
             if let Some(Some(function)) = self.function_of.get_mut(found.number as usize) {
@@ -372,7 +372,7 @@ impl Index {
                 if !agrees {
                     let number = found.number;
                     let what = format!("string {number} is not what {META} has for its function");
-                    told.add(HISTORY, found.offset, &what);
+                    told.add_in(HISTORY, found.offset, &what);
                 }
             }
             true

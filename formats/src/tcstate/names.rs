@@ -5,9 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::meta::Meta;
 use super::record::{Header, Kind, MAX_SIZE, MIN_SIZE, decode_interval};
 use super::strings::label;
-use super::tree::DiagnosticList;
 use crate::bytes::{ReadAt, Window};
-use crate::error::Error;
+use crate::error::{DiagnosticList, Error};
 use crate::model::{Function, FunctionId};
 
 const HISTORY: &str = "history.bin";
@@ -45,7 +44,7 @@ pub(super) fn find(
                 "{} strings, it says; there are {}",
                 header.strings, place.known
             );
-            told.add(HISTORY, 56, &what);
+            told.add_in(HISTORY, 56, &what);
         }
         return Ok((place, true));
     }
@@ -54,7 +53,7 @@ pub(super) fn find(
         let found = walk(bytes, counted)?;
         if found.to == size && found.known == header.strings {
             let what = format!("the strings are at byte {counted}, not {stated} as it says");
-            told.add(HISTORY, 48, &what);
+            told.add_in(HISTORY, 48, &what);
             return Ok((found, true));
         }
     }
@@ -69,7 +68,7 @@ pub(super) fn find(
         }
         false => format!("the strings are at byte {stated}, it says, which is in the header"),
     };
-    told.add(HISTORY, place.to, &what);
+    told.add_in(HISTORY, place.to, &what);
     Ok((place, inside || stated > size))
 }
 

@@ -8,51 +8,24 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::record::Kind;
-use crate::error::Diagnostic;
+use crate::error::DiagnosticList;
 use crate::json::parse;
 
-/// The most problems of one folder that are reported; more are counted.
-const MAX_TOLD: usize = 1000;
-
-/// The faults of a folder.
-#[derive(Debug, Default)]
-pub(super) struct DiagnosticList {
-    list: Vec<Diagnostic>,
-    more: u64,
-}
-
-impl DiagnosticList {
-    /// `file` is the name, `offset` the byte in it.
-    pub(super) fn add(&mut self, file: &str, offset: u64, what: &str) {
-        if self.list.len() < MAX_TOLD {
-            let what = format!("{file}: {what}");
-            self.list.push(Diagnostic { offset, what });
-        } else {
-            self.more += 1;
-        }
-    }
-
-    /// Reads a table. One that is damaged is empty.
-    fn read<T: DeserializeOwned + Default>(&mut self, file: &str, bytes: Option<Vec<u8>>) -> T {
-        // The code that found no table has already reported it.
-        let Some(bytes) = bytes else {
-            return T::default();
-        };
-        parse(&bytes).unwrap_or_else(|bad| {
-            let what = format!("{}; read without it", bad.what);
-            self.add(file, bad.offset, &what);
-            T::default()
-        })
-    }
-
-    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
-        if let Some(last) = self.list.last().filter(|_| self.more > 0) {
-            let what = format!("{} more problems are not listed", self.more);
-            let offset = last.offset;
-            self.list.push(Diagnostic { offset, what });
-        }
-        self.list
-    }
+/// Reads a table. One that is damaged is empty.
+fn read_table<T: DeserializeOwned + Default>(
+    told: &mut DiagnosticList,
+    file: &str,
+    bytes: Option<Vec<u8>>,
+) -> T {
+    // The code that found no table has already reported it.
+    let Some(bytes) = bytes else {
+        return T::default();
+    };
+    parse(&bytes).unwrap_or_else(|bad| {
+        let what = format!("{}; read without it", bad.what);
+        told.add_in(file, bad.offset, &what);
+        T::default()
+    })
 }
 
 /// The meaning of a timeline for a program.
@@ -161,13 +134,13 @@ impl Tree {
         told: &mut DiagnosticList,
     ) -> Tree {
         let mut out = Tree::default();
-        let types: Vec<TypeFile> = told.read("types.json", types);
+        let types: Vec<TypeFile> = read_table(told, "types.json", types);
         let types = types.into_iter();
         let types = types.map(|one| (one.key, Kind::of_name(&one.kind)));
         let kinds = by_key("types.json", types, most, told);
-        let tree: TreeFile = told.read("tree.json", tree);
+        let tree: TreeFile = read_table(told, "tree.json", tree);
         if tree.version.is_some_and(|version| version.major != 1) {
-            told.add("tree.json", 0, "the version is not 1; it is read as if");
+            told.add_in("tree.json", 0, "the version is not 1; it is read as if");
         }
         if let Some(root) = tree.root {
             out.add(0, String::new(), root);
@@ -323,11 +296,11 @@ impl Keys {
         }
         if guessed > 0 {
             let what = format!("{guessed} keys of the tree have no type; guessed from the tree");
-            told.add("types.json", 0, &what);
+            told.add_in("types.json", 0, &what);
         }
         if unfit > 0 {
             let what = format!("{unfit} keys have a type that their attribute can't have");
-            told.add("types.json", 0, &what);
+            told.add_in("types.json", 0, &what);
         }
     }
 }
@@ -393,7 +366,7 @@ impl NodeRole {
 /// Reports elements that are left out.
 fn left_out(told: &mut DiagnosticList, file: &str, count: u64, what: &str) {
     if count > 0 {
-        told.add(file, 0, &format!("{count} {what}; they are left out"));
+        told.add_in(file, 0, &format!("{count} {what}; they are left out"));
     }
 }
 
@@ -433,7 +406,7 @@ pub(super) fn read_state(
     keys: u32,
     told: &mut DiagnosticList,
 ) -> Vec<Option<Value>> {
-    let elements: Vec<StateFile> = told.read("state.json", bytes);
+    let elements: Vec<StateFile> = read_table(told, "state.json", bytes);
     let elements = elements.into_iter();
     let values = by_key(
         "state.json",
@@ -446,7 +419,7 @@ pub(super) fn read_state(
         .position(Option::is_none)
         .unwrap_or(values.len());
     if (1..keys as usize).contains(&missing) {
-        told.add(
+        told.add_in(
             "state.json",
             0,
             &format!("the value of key {missing} is missing"),

@@ -6,7 +6,7 @@ use super::payload::{self, Payload};
 use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, RecordTime};
 use super::time::{Running, Turn};
 use crate::bytes::{ByteOrder, Window, groups};
-use crate::error::{Diagnostic, Error};
+use crate::error::{Diagnostic, DiagnosticCount, Error};
 use crate::model::{Call, CpuId, FunctionId, Mark, Ticks};
 use crate::packed::{EDGES, Packed, WORD, Word};
 use crate::sink::Sink;
@@ -15,8 +15,6 @@ use crate::sink::Sink;
 const BATCH: usize = 512;
 /// The most big-endian calls that are handed over at once. Their bytes are swapped.
 const TURNED: usize = 64;
-/// Problems of a thread that are reported one by one.
-const MAX_COMPLAINTS: u64 = 100;
 
 /// Why a run of records stopped.
 enum Stop {
@@ -32,10 +30,8 @@ enum Stop {
 pub(super) struct Decoder<'a> {
     index: &'a Index,
     sink: &'a mut dyn Sink,
-    /// The number of problems of the thread so far.
-    complaints: u64,
-    /// Byte offset of the last reported one.
-    complained: u64,
+    /// Faults of the thread so far.
+    faults: DiagnosticCount,
     time: Running,
     /// The latest possible tick of a call: that of [`Running::limit`].
     limit: u64,
@@ -56,8 +52,7 @@ impl<'a> Decoder<'a> {
         Decoder {
             index,
             sink,
-            complaints: 0,
-            complained: 0,
+            faults: DiagnosticCount::default(),
             time: Running::default(),
             limit: u64::MAX,
             late: 0,
@@ -430,20 +425,15 @@ impl<'a> Decoder<'a> {
     }
 
     fn complain(&mut self, offset: u64, what: String) {
-        self.complaints += 1;
-        if self.complaints <= MAX_COMPLAINTS {
-            self.complained = offset;
+        if self.faults.shows(offset) {
             self.sink.diagnostic(Diagnostic { offset, what });
         }
     }
 
-    /// Reports how many problems were not reported one by one.
+    /// Reports how many faults were not reported one by one.
     pub(super) fn finish(self) {
-        let more = self.complaints.saturating_sub(MAX_COMPLAINTS);
-        if more > 0 {
-            let offset = self.complained;
-            let what = format!("{more} more problems of this thread are not listed");
-            self.sink.diagnostic(Diagnostic { offset, what });
+        if let Some(rest) = self.faults.rest() {
+            self.sink.diagnostic(rest);
         }
     }
 }

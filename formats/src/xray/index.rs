@@ -9,7 +9,7 @@ use super::payload::{self, Payload};
 use super::record::{self, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
 use super::search::Search;
 use crate::bytes::{ReadAt, Window};
-use crate::error::{Diagnostic, Error};
+use crate::error::{Diagnostic, DiagnosticList, Error};
 use crate::model::{
     Clock, Estimate, Function, FunctionId, FunctionTotals, RecordingCost, Thread, ThreadId, Ticks,
     TraceInfo,
@@ -17,8 +17,6 @@ use crate::model::{
 
 /// The most bytes of a payload that are given.
 pub(super) const MAX_PAYLOAD: usize = 16 << 20;
-/// The maximum number of diagnostics for one place. Further ones would not help.
-pub(super) const MAX_DIAGNOSTICS: usize = 100;
 /// The diagnostic for a custom event with our tag that can't be decoded.
 pub(super) const DAMAGED_OWN: &str = "an event of fdr's own is damaged; it is skipped";
 
@@ -105,8 +103,8 @@ struct Indexer<'a> {
     functions: BTreeMap<FunctionId, Function>,
     /// The latest tick of the current block's records, as its head states it.
     latest: Option<u64>,
-    /// The number of problems, reported or not.
-    complaints: usize,
+    /// Problems, told or not.
+    told: DiagnosticList,
     index: Index,
 }
 
@@ -151,23 +149,15 @@ impl<'a> Indexer<'a> {
             lane_of: HashMap::new(),
             functions: BTreeMap::new(),
             latest: None,
-            complaints: 0,
+            told: DiagnosticList::default(),
             index,
         };
         if header.frequency == 0 {
-            indexer.complain(
-                8,
-                "the header's clock frequency is 0 Hz; 1 GHz is assumed".into(),
-            );
+            indexer
+                .told
+                .add(8, "the header's clock frequency is 0 Hz; 1 GHz is assumed");
         }
         indexer
-    }
-
-    fn complain(&mut self, offset: u64, what: String) {
-        self.complaints += 1;
-        if self.index.diagnostics.len() < MAX_DIAGNOSTICS {
-            self.index.diagnostics.push(Diagnostic { offset, what });
-        }
     }
 
     fn record_at(&mut self, at: u64) -> io::Result<Option<Record>> {
@@ -214,7 +204,7 @@ impl<'a> Indexer<'a> {
                 Some(_) => "but another block begins here: it is read up to here".into(),
                 None => format!("but the file ends {} bytes before that", end - self.size),
             };
-            self.complain(
+            self.told.add(
                 stop,
                 format!("the block at byte {at} should have {bytes} bytes, {what}"),
             );
@@ -270,7 +260,7 @@ impl<'a> Indexer<'a> {
             if early > 0 {
                 let size = self.header.buffer_size;
                 let what = format!("the buffer at byte {start} should have {size} bytes");
-                self.complain(
+                self.told.add(
                     end,
                     format!("{what}, but the file ends {early} bytes before that"),
                 );
@@ -286,10 +276,8 @@ impl<'a> Indexer<'a> {
         match self.search.block(end)? {
             Some(next) => Ok(next),
             None => {
-                self.complain(
-                    end,
-                    "no buffer begins after this one; the rest is skipped".into(),
-                );
+                self.told
+                    .add(end, "no buffer begins after this one; the rest is skipped");
                 Ok(self.size)
             }
         }
@@ -313,7 +301,7 @@ impl<'a> Indexer<'a> {
     fn skip(&mut self, at: u64) -> io::Result<u64> {
         let next = self.search.block(at + 1)?.unwrap_or(self.size);
         let what = format!("no block begins here; {} bytes are skipped", next - at);
-        self.complain(at, what);
+        self.told.add(at, what);
         Ok(next)
     }
 
@@ -325,10 +313,8 @@ impl<'a> Indexer<'a> {
             self.record_at(start)?
         };
         let Some(Record::NewBuffer { thread }) = record else {
-            self.complain(
-                start,
-                "the block has no NewBuffer record; it is skipped".into(),
-            );
+            self.told
+                .add(start, "the block has no NewBuffer record; it is skipped");
             return Ok(());
         };
         let id = ThreadId(u64::from(thread));
@@ -368,7 +354,7 @@ impl<'a> Indexer<'a> {
             bytes - self.size,
             self.index.info.threads.len()
         );
-        self.complain(self.size, what);
+        self.told.add(self.size, what);
         true
     }
 
@@ -399,7 +385,7 @@ impl<'a> Indexer<'a> {
                             balance = Some((entries, exits))
                         }
                         Some(payload) => self.learn(lane, payload),
-                        None => self.complain(start, DAMAGED_OWN.into()),
+                        None => self.told.add(start, DAMAGED_OWN),
                     }
                 }
                 _ => break,
@@ -521,14 +507,7 @@ impl<'a> Indexer<'a> {
 
     fn finish(mut self) -> Index {
         let is_short = self.is_short();
-        let told = &mut self.index.diagnostics;
-        if let (Some(more @ 1..), Some(last)) =
-            (self.complaints.checked_sub(told.len()), told.last())
-        {
-            let offset = last.offset;
-            let what = format!("{more} more problems of the blocks are not listed");
-            told.push(Diagnostic { offset, what });
-        }
+        self.index.diagnostics = self.told.finish();
         let Index {
             info,
             blocks,
