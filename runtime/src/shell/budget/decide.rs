@@ -17,6 +17,15 @@ const MAX_PAUSE_NS: u64 = 64_000_000_000;
 
 const MILLION: u64 = 1_000_000;
 
+/// The CPU time that the kernel takes to put the dumper to sleep and to wake it, ns.
+const WAKE_NS: u64 = 20_000;
+
+/// A function is not a slow one if at most one of so many calls is long: its thread was preempted in that call.
+const PREEMPTED: u64 = 10_000;
+/// The same for a recursive function, whose outermost calls are long. It is looked at only if that is all that is left to
+/// keep the budget.
+const RECURSIVE: u64 = 500;
+
 /// The cost of calls, and the share of the CPU time that they may cost.
 pub(super) struct Costs {
     /// Millionths of the program's own CPU time.
@@ -120,6 +129,11 @@ pub(super) struct Spent {
 }
 
 impl Spent {
+    /// Whether recording took more than the budget.
+    pub(super) fn is_over(&self, costs: &Costs) -> bool {
+        self.sum() > costs.limit_ns(self.own)
+    }
+
     fn sum(&self) -> u64 {
         self.timed + self.counted + self.slices + self.dumper
     }
@@ -167,9 +181,20 @@ impl Costs {
         spent
     }
 
+    /// How long the dumper pauses after work that took so long, ns.
+    pub(super) fn pause_after(&self, work_ns: u64) -> u64 {
+        pause_after(self.share, work_ns)
+    }
+
     fn limit_ns(&self, own_ns: u64) -> u64 {
         (u128::from(own_ns) * u128::from(self.share) / u128::from(MILLION)) as u64
     }
+}
+
+/// How long the dumper pauses after work that took so long, ns. Work of one kind may take one eighth of the budget.
+pub(super) fn pause_after(share: u64, work_ns: u64) -> u64 {
+    let pause = u128::from(work_ns + WAKE_NS) * u128::from(8 * MILLION) / u128::from(share.max(1));
+    u64::try_from(pause).unwrap_or(u64::MAX)
 }
 
 /// The functions that change their level, and the new one. `None`: none does.
@@ -178,10 +203,10 @@ pub(super) fn decide(
     functions: &[Function],
     spent: &Spent,
     now_ns: u64,
-    is_often_long: &dyn Fn(u32) -> bool,
+    is_often_long: &dyn Fn(u32, u64) -> bool,
 ) -> Option<(Vec<u32>, Level)> {
     let limit_ns = costs.limit_ns(spent.own);
-    let change = match spent.sum() > limit_ns {
+    let change = match spent.is_over(costs) {
         true => down(costs, functions, spent, limit_ns, is_often_long),
         false => up(costs, functions, spent, limit_ns, now_ns),
     };
@@ -194,7 +219,7 @@ fn down(
     functions: &[Function],
     spent: &Spent,
     limit_ns: u64,
-    is_often_long: &dyn Fn(u32) -> bool,
+    is_often_long: &dyn Fn(u32, u64) -> bool,
 ) -> Option<(Vec<u32>, Level)> {
     let goal_ns = limit_ns / 4 * 3;
     let may =
@@ -221,21 +246,22 @@ fn down(
         return Some((chosen, Level::Counted));
     }
     // Counting is not enough.
-    let mut counted = most_calls(functions, &|id, function| {
-        let calls = function.counted_now();
-        let is_counted = function.level == Some(Level::Counted);
-        (is_counted && calls > 0 && !function.cannot_be_looked_at && may(id, function))
-            .then_some(calls)
-    });
-    while sum_ns > goal_ns {
-        let Some((calls, id)) = counted.pop() else {
-            break;
-        };
-        if is_often_long(id) {
-            continue;
+    for (part, goal_ns) in [(PREEMPTED, goal_ns), (RECURSIVE, limit_ns)] {
+        let mut counted = most_calls(functions, &|id, function| {
+            let calls = function.counted_now();
+            let is_counted = function.level == Some(Level::Counted);
+            let may = !function.cannot_be_looked_at && may(id, function);
+            (is_counted && calls > 0 && may && !chosen.contains(&id)).then_some(calls)
+        });
+        while sum_ns > goal_ns {
+            let Some((calls, id)) = counted.pop() else {
+                break;
+            };
+            if !is_often_long(id, part) {
+                sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
+                chosen.push(id);
+            }
         }
-        sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
-        chosen.push(id);
     }
     Some((chosen, Level::LookedAt))
 }
@@ -320,7 +346,9 @@ mod tests {
 
     fn decided(functions: &[Function], used_ns: u64, now_ns: u64) -> Option<(Vec<u32>, Level)> {
         let spent = COSTS.spent(functions, used_ns, 0);
-        decide(&COSTS, functions, &spent, now_ns, &|id| id == 7)
+        decide(&COSTS, functions, &spent, now_ns, &|id, part| {
+            id == 7 || id == 8 && part > RECURSIVE
+        })
     }
 
     #[test]
@@ -366,6 +394,10 @@ mod tests {
         some[2].cannot_be_looked_at = true;
         let change = decided(&some, 10_000_000, 1);
         assert_eq!(change, Some((vec![2, 4, 6], Level::LookedAt)));
+        // A recursive function is the last one.
+        some.extend(functions(&[(0, 400_000)]));
+        let change = decided(&some, 10_000_000, 1);
+        assert_eq!(change, Some((vec![2, 4, 6, 8], Level::LookedAt)));
     }
 
     #[test]

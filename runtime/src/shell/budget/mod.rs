@@ -42,8 +42,6 @@ const LONG_NS: u64 = 20_000_000;
 const IDLE_NS: u64 = 1_000_000_000;
 /// Estimates of the ring are not stored anew before this time has passed, ns.
 const STALE_NS: u64 = 2_000_000;
-/// A check may take one part in this many of the time.
-const PART_OF_LOOKS: u64 = 100;
 
 /// The dumper's account.
 pub(crate) struct Budget {
@@ -102,7 +100,7 @@ impl Budget {
             let before_ns = clock::thread_cpu_ns();
             let pause_ns = self.account(ring, now_ns);
             let took_ns = clock::thread_cpu_ns().saturating_sub(before_ns);
-            self.due_ns = clock::monotonic_raw_ns() + pause_ns.max(took_ns * PART_OF_LOOKS);
+            self.due_ns = clock::monotonic_raw_ns() + pause_ns.max(self.costs.pause_after(took_ns));
         }
         let due_ns = self.due_ns.min(self.slices.due_ns());
         let left = due_ns.saturating_sub(clock::monotonic_raw_ns());
@@ -136,14 +134,20 @@ impl Budget {
             self.store(ring, now_ns);
             return IDLE_NS;
         }
-        self.slices.wake(now_ns);
+        if !slices::below(&self.functions, Level::Timed).is_empty() {
+            self.slices.wake(now_ns);
+        }
         let spent = self.costs.spent(&self.functions, used_ns, dumper_ns);
         self.lately.add(&spent);
         // Before a ring is full no record is lost. So all calls leave their records.
         if !ring.owned_slots().any(counts::is_full) {
-            return SHORT_NS;
+            return match spent.is_over(&self.costs) {
+                true => SHORT_NS,
+                false => LONG_NS,
+            };
         }
-        let is_often_long = |id| rows::is_often_long(ring, id, self.slices.long_ticks());
+        let long_ticks = self.slices.long_ticks();
+        let is_often_long = |id, part| rows::is_often_long(ring, id, long_ticks, part);
         let change = decide::decide(&self.costs, &self.functions, &spent, now_ns, &is_often_long);
         self.store(ring, now_ns);
         let Some((ids, level)) = change else {

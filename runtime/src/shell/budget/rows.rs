@@ -74,15 +74,12 @@ pub(super) fn calls(ring: &Ring) -> impl Iterator<Item = (u32, u64, u64)> {
     all(ring).flat_map(totals::rows).map(totals::calls)
 }
 
-/// If at most one call in PART_OF_LONG is long, the function is not a slow one: its thread was preempted.
-const PART_OF_LONG: u64 = 10_000;
-
-/// Whether more than one in [`PART_OF_LONG`] of the function's timed calls took that long.
-pub(super) fn is_often_long(ring: &Ring, id: u32, ticks: u64) -> bool {
+/// Whether more than one in `part` of the function's timed calls took that long.
+pub(super) fn is_often_long(ring: &Ring, id: u32, ticks: u64, part: u64) -> bool {
     let (mut calls, mut long) = (0, 0);
     for row in all(ring).filter_map(|totals| totals::own_row_of(totals, id)) {
         calls += totals::calls(row).1;
         long += totals::long_calls(row, ticks).0;
     }
-    long > calls / PART_OF_LONG
+    long > calls / part
 }

@@ -4,7 +4,7 @@
 
 use fdr_formats::model::Level;
 
-use super::decide::{COUNTED_NS, Function};
+use super::decide::{COUNTED_NS, Function, pause_after};
 use super::rows::{self, Sums};
 use crate::clock;
 use crate::ring::Ring;
@@ -27,8 +27,6 @@ const BETWEEN_TIMES_NS: u64 = 40_000_000;
 const TIME_NS: [u64; 2] = [100_000, 1_000_000];
 /// Slices of counting may take this many eighths of the budget, and slices of timing one eighth.
 const EIGHTHS_OF_COUNTING: u64 = 3;
-/// The dumper's own work for slices may take one part in this many of the time.
-const PART_OF_WORK: u64 = 50;
 /// A call that takes longer is worth its records, ns.
 const LONG_NS: u64 = 100_000;
 
@@ -153,7 +151,10 @@ impl Slices {
             }
         };
         let work_ns = self.work_ns + (clock::thread_cpu_ns() - cpu_ns);
-        let gap_ns = self.gap_ns(slowed).max(work_ns * PART_OF_WORK);
+        // The dumper was woken twice.
+        let gap_ns = self
+            .gap_ns(slowed)
+            .max(2 * pause_after(self.share, work_ns / 2));
         self.due_ns = clock::monotonic_raw_ns() + self.random.pause(gap_ns);
     }
 
