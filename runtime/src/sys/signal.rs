@@ -105,6 +105,10 @@ pub(crate) fn may_go_on(info: *mut libc::siginfo_t, context: *mut libc::c_void) 
     }
 }
 
+/// Bytes of the smallest page.
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+const PAGE: usize = 4096;
+
 /// The kind of the instruction before the interrupted one.
 #[allow(dead_code, reason = "each architecture knows some")]
 enum Behind {
@@ -131,6 +135,10 @@ unsafe fn answer_before(context: *const libc::ucontext_t) -> Behind {
     if !(-4095..=0).contains(&answer) {
         return Behind::Code;
     }
+    // The page before may not be readable.
+    if next % PAGE < SYSCALL.len() {
+        return Behind::Unknown;
+    }
     // SAFETY: the thread may execute what stands there, or it came from there.
     match unsafe { core::ptr::with_exposed_provenance::<[u8; 2]>(next - 2).read() } {
         SYSCALL => Behind::Call(answer),
@@ -150,6 +158,10 @@ unsafe fn answer_before(context: *const libc::ucontext_t) -> Behind {
     };
     if !(-4095..=0).contains(&answer) {
         return Behind::Code;
+    }
+    // The page before may not be readable.
+    if next % PAGE < size_of::<u32>() {
+        return Behind::Unknown;
     }
     // SAFETY: the thread came from there, and instructions have four bytes.
     match unsafe { core::ptr::with_exposed_provenance::<u32>(next - 4).read() } {
