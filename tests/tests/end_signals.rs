@@ -14,7 +14,9 @@ const TERM: i32 = 15;
 
 /// The program with four threads, at work.
 fn steady(folder: &Folder, variables: &str) -> Running {
-    let program = Program::new(env!("CARGO_BIN_EXE_steady"), folder);
+    // Whoever starts the tests may ignore Ctrl-C, and programs inherit that.
+    let program = Program::new("env", folder);
+    let program = program.args(&["--default-signal=INT", env!("CARGO_BIN_EXE_steady")]);
     let mut running = program.set(variables).start();
     assert_eq!(running.line(), "ready");
     running

@@ -19,6 +19,8 @@ const MILLION: u64 = 1_000_000;
 
 /// The CPU time that the kernel takes to put the dumper to sleep and to wake it, ns.
 const WAKE_NS: u64 = 20_000;
+/// The longest pause because of such work, ns, however small the budget is.
+const MAX_WORK_PAUSE_NS: u64 = 20_000_000;
 
 /// A function is not a slow one if at most one of so many calls is long: its thread was preempted in that call.
 const PREEMPTED: u64 = 10_000;
@@ -194,7 +196,9 @@ impl Costs {
 /// How long the dumper pauses after work that took so long, ns. Work of one kind may take one eighth of the budget.
 pub(super) fn pause_after(share: u64, work_ns: u64) -> u64 {
     let pause = u128::from(work_ns + WAKE_NS) * u128::from(8 * MILLION) / u128::from(share.max(1));
-    u64::try_from(pause).unwrap_or(u64::MAX)
+    u64::try_from(pause)
+        .unwrap_or(u64::MAX)
+        .min(MAX_WORK_PAUSE_NS)
 }
 
 /// The functions that change their level, and the new one. `None`: none does.

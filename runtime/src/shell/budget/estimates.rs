@@ -54,8 +54,10 @@ impl FunctionEstimate {
     /// The function is on that level from now on.
     pub(super) fn change(&mut self, level: Level, tick: Ticks, now_ns: u64) {
         if self.level == Level::LookedAt {
-            // No later slice covers the remaining time.
-            self.missed += self.untold(now_ns);
+            // No later slice covers the remaining time, or confirms its calls.
+            let untold = self.untold(now_ns);
+            self.missed += untold;
+            self.missed_variance += untold * untold / 4.0;
         }
         (self.level, self.since) = (level, tick);
         (self.off_ns, self.off_from_ns) = (0, now_ns);

@@ -16,10 +16,10 @@ use crate::shell::sites::table;
 const COUNT_NS: u64 = 1_000_000;
 /// A slice of counting may slow the program down by 1/PART_OF_COUNTING. A slice of a single function may slow it down
 /// more.
-const PART_OF_COUNTING: u64 = 10;
-/// By how much a call that is counted slows the program down, ns, and how far that may be off: much of it hides behind the
-/// program's own instructions. Decisions take [`COUNTED_NS`], which is the most.
-const SLOWS_NS: [f64; 2] = [1.2, 0.6];
+const PART_OF_COUNTING: u64 = 20;
+/// By how much a call that is counted slows the program down, ns, and how far that may be off: in some programs it hides
+/// behind their own instructions, in others nothing does.
+const SLOWS_NS: [f64; 2] = [2.0, 1.5];
 /// The mean pauses between two slices of counting, at most, ns.
 const MAX_GAP_NS: u64 = 20_000_000;
 /// The mean time from one slice of timing to the next, and how long such a slice takes at least and at most, ns.
@@ -151,10 +151,7 @@ impl Slices {
             }
         };
         let work_ns = self.work_ns + (clock::thread_cpu_ns() - cpu_ns);
-        // The dumper was woken twice.
-        let gap_ns = self
-            .gap_ns(slowed)
-            .max(2 * pause_after(self.share, work_ns / 2));
+        let gap_ns = self.gap_ns(slowed).max(pause_after(self.share, work_ns));
         self.due_ns = clock::monotonic_raw_ns() + self.random.pause(gap_ns);
     }
 
