@@ -19,7 +19,7 @@ const COUNT_NS: u64 = 1_000_000;
 const PART_OF_COUNTING: u64 = 20;
 /// By how much a call that is counted slows the program down, ns, and how far that may be off: in some programs it hides
 /// behind their own instructions, in others nothing does.
-const SLOWS_NS: [f64; 2] = [2.0, 1.5];
+const SLOWS_NS: [f64; 2] = [2.5, 2.0];
 /// The mean pauses between two slices of counting, at most, ns.
 const MAX_GAP_NS: u64 = 20_000_000;
 /// The mean time from one slice of timing to the next, and how long such a slice takes at least and at most, ns.
