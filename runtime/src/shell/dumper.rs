@@ -99,6 +99,7 @@ fn run() -> LookSchedule {
         if let Some(budget) = &mut budget {
             budget.settle();
         }
+        let before_ns = clock::thread_cpu_ns();
         handover::carry_out();
         exit::look_for_end();
         if dump_signal::take_asked() && !triggers::take_signal() {
@@ -106,6 +107,9 @@ fn run() -> LookSchedule {
         }
         let command = commands::carry_out();
         let next_trigger = triggers::look();
+        if let Some(budget) = &mut budget {
+            budget.leave_out(clock::thread_cpu_ns().saturating_sub(before_ns));
+        }
         let pause = prepare(&mut brought_in, &mut due_ns);
         let now_ns = clock::monotonic_raw_ns();
         if refinement.is_due(now_ns) {

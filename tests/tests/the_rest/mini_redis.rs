@@ -197,7 +197,7 @@ fn mini_redis_tasks_agree_with_clients() {
     let port = address.port().to_string();
     let program = Program::new(&server, &folder).args(&["--port", &port]);
     let program = program
-        .set("FDR=1 FDR_OUT=%n.fdr")
+        .set("FDR=1 FDR_OUT=%n.fdr FDR_BUDGET=0")
         .env("FDR_TRIGGER", TRIGGER);
     let running = program.start();
     let first = until("the server", || TcpStream::connect(address).ok());

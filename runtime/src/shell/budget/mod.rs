@@ -114,6 +114,13 @@ impl Budget {
         Some(Duration::from_nanos(left))
     }
 
+    /// Leaves out CPU time of the dumper that went into a dump or a command. Functions on a lower level would not make such
+    /// work shorter.
+    pub(crate) fn leave_out(&mut self, work_ns: u64) {
+        self.cpu_ns += work_ns;
+        self.own_cpu_ns += work_ns;
+    }
+
     /// Brings the ring's estimates up to date, because a reader may be about to read them.
     pub(crate) fn settle(&mut self) {
         let now_ns = clock::monotonic_raw_ns();

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fdr_formats::model::Counts;
+use fdr_formats::model::{Counts, Level};
 use fdr_formats::source::{Source, drive};
 use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo, registry,
@@ -184,7 +184,9 @@ pub(crate) fn decode_trace_except(
     let words = words(source.info());
     let estimates = source.info().missing_totals.iter();
     let mut estimates = estimates.filter_map(|totals| totals.estimate.as_deref());
-    let misses_calls = estimates.any(|estimate| estimate.missed > 0);
+    // A process that ends without a dump may have missed calls since the last estimate.
+    let misses_calls =
+        estimates.any(|estimate| estimate.missed > 0 || estimate.level == Level::LookedAt);
     for lane in &mut lanes {
         lane.misses_calls = misses_calls;
         let mut threads = source.info().threads.iter();
