@@ -12,7 +12,7 @@ use fdr_tests::support::wait::until;
 /// A dump of this takes longer than a signal.
 const LARGE: &str = "FDR=1 FDR_KEEP=0 FDR_BUFFER=64M";
 /// A crash may come after the dump.
-const TRIES: usize = 10;
+const TRIES: usize = 50;
 
 /// Files that have no name of their own yet.
 fn unnamed(folder: &Folder) -> Vec<PathBuf> {

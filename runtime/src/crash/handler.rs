@@ -160,7 +160,11 @@ fn put_ours() {
         if is_called_in_place(signal.number, known) {
             ours = ours.on_stack_of(known);
         }
-        ours.set(signal.number);
+        let replaced = ours.replace(signal.number);
+        if !replaced.has_handler_of(known) {
+            // The program has installed a handler meanwhile. A later handler replaces ours.
+            replaced.set(signal.number);
+        }
     }
     // Release: pairs with the Acquire in `is_installing`.
     STATE.store(INSTALLED, Ordering::Release);

@@ -47,6 +47,16 @@ impl Action {
         self
     }
 
+    /// Makes this the action of `signal`. Returns the action that it replaces.
+    #[inline(never)]
+    pub(crate) fn replace(&self, signal: i32) -> Action {
+        // SAFETY: all zeros is a valid `sigaction` to be filled in.
+        let mut old: libc::sigaction = unsafe { zeroed() };
+        // SAFETY: as in `set`, and the place is valid for writing.
+        unsafe { libc::sigaction(signal, &raw const self.0, &raw mut old) };
+        Action(old)
+    }
+
     /// Makes this the action of `signal`. Returns whether it could.
     pub(crate) fn set(&self, signal: i32) -> bool {
         // SAFETY: the structure is valid. Its handler, if any, was a handler of this signal before, or has the
