@@ -50,10 +50,10 @@ fn roomless_records_are_counted_exactly() {
         .collect();
     threads.sort_unstable();
     let whole = BEFORE + AFTER;
-    assert_eq!(
-        threads,
-        [("t0", whole), ("t2", whole), ("t3", whole), ("t7", 200)]
-    );
+    // The dumper may be making the last region at the moment at which a thread asks for it. Then the next thread gets it.
+    let recorded: Vec<u64> = threads.iter().map(|thread| thread.1).collect();
+    assert_eq!(recorded, [whole, whole, whole, 200], "{threads:?}");
+    assert_eq!((threads[0].0, threads[3].0), ("t0", "t7"));
     let path = folder.only_trace();
     verify(&path);
     let trace = Trace::read(&path);
