@@ -9,7 +9,7 @@
 //! The first process of a container (PID 1) gets no handler. The kernel does not deliver such signals to it, so it
 //! would continue without the recorder, too.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 use fdr_formats::trigger::{Event, Trigger};
 
@@ -29,7 +29,7 @@ const PATIENCE_NS: u64 = 20_000_000_000;
 const LOOK_NS: u32 = 5_000_000;
 
 /// The signals that make a trace, as bits.
-static WANTED: AtomicU32 = AtomicU32::new(0);
+static WANTED: AtomicU64 = AtomicU64::new(0);
 
 /// The signal that ends the process. 0 = no such signal has come.
 static ENDS: AtomicI32 = AtomicI32::new(0);
@@ -52,13 +52,13 @@ pub(super) fn begin(triggers: &[Trigger]) {
     let signals = triggers
         .iter()
         .filter_map(|trigger| signal_of(&trigger.event));
-    let wanted = signals.fold(0, |bits, signal| bits | bit(signal));
+    let wanted = signals.fold(0, |bits, signal| bits | raw::bit(signal));
     WANTED.store(wanted, Ordering::Relaxed);
     if raw::process() == 1 {
         return;
     }
     for signal in SIGNALS {
-        if wanted & bit(signal) != 0 && Action::of(signal).is_default() {
+        if wanted & raw::bit(signal) != 0 && Action::of(signal).is_default() {
             Action::handler(on_signal).set(signal);
         }
     }
@@ -71,10 +71,6 @@ pub(super) fn signal_of(event: &Event) -> Option<i32> {
         Event::Terminate => Some(libc::SIGTERM),
         _ => None,
     }
-}
-
-fn bit(signal: i32) -> u32 {
-    1 << signal
 }
 
 /// Async-signal-safe. Keeps errno.
@@ -99,7 +95,7 @@ fn end_by(signal: i32, goes_on: bool) {
     });
     // From here on the next signal ends the process.
     raw::mask(libc::SIG_UNBLOCK, bits);
-    let is_wanted = WANTED.load(Ordering::Relaxed) & bit(signal) != 0;
+    let is_wanted = WANTED.load(Ordering::Relaxed) & raw::bit(signal) != 0;
     if is_wanted && crash::is_at_home() {
         let first = ENDS.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_ok() && handover::is_alive() {

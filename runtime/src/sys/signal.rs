@@ -92,16 +92,16 @@ pub(crate) fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
 /// x86-64 and aarch64 the answer is always false. The arguments are those of the handler. Async-signal-safe.
 pub(crate) fn may_go_on(info: *mut libc::siginfo_t, context: *mut libc::c_void) -> bool {
     // SAFETY: the kernel passed both to a handler. A signal that was sent has the sender.
-    let (answer, is_own) = unsafe {
+    let (before, is_own) = unsafe {
         let is_sent = (*info).si_code <= 0;
         let is_own = is_sent && (*info).si_pid() == super::process::pid() as i32;
-        (answer_before(context.cast()), is_own)
+        (instruction_before(context.cast()), is_own)
     };
-    match answer {
-        Behind::Code => true,
-        Behind::Call(0) => !is_own,
-        Behind::Call(answer) => answer != -i64::from(libc::EINTR),
-        Behind::Unknown => false,
+    match before {
+        Instruction::Other => true,
+        Instruction::Call(0) => !is_own,
+        Instruction::Call(answer) => answer != -i64::from(libc::EINTR),
+        Instruction::Unknown => false,
     }
 }
 
@@ -111,8 +111,8 @@ const PAGE: usize = 4096;
 
 /// The kind of the instruction before the interrupted one.
 #[allow(dead_code, reason = "each architecture knows some")]
-enum Behind {
-    Code,
+enum Instruction {
+    Other,
     /// A system call, with its result.
     Call(i64),
     Unknown,
@@ -121,7 +121,7 @@ enum Behind {
 /// # Safety
 /// The kernel passed the context to a handler.
 #[cfg(target_arch = "x86_64")]
-unsafe fn answer_before(context: *const libc::ucontext_t) -> Behind {
+unsafe fn instruction_before(context: *const libc::ucontext_t) -> Instruction {
     const SYSCALL: [u8; 2] = [0x0F, 0x05];
     // SAFETY: the kernel filled it in.
     let registers = unsafe { &(*context).uc_mcontext.gregs };
@@ -133,23 +133,23 @@ unsafe fn answer_before(context: *const libc::ucontext_t) -> Behind {
     };
     let (next, answer) = (at(libc::REG_RIP) as usize, at(libc::REG_RAX));
     if !(-4095..=0).contains(&answer) {
-        return Behind::Code;
+        return Instruction::Other;
     }
     // The page before may not be readable.
     if next % PAGE < SYSCALL.len() {
-        return Behind::Unknown;
+        return Instruction::Unknown;
     }
     // SAFETY: the thread may execute what stands there, or it came from there.
     match unsafe { core::ptr::with_exposed_provenance::<[u8; 2]>(next - 2).read() } {
-        SYSCALL => Behind::Call(answer),
-        _ => Behind::Code,
+        SYSCALL => Instruction::Call(answer),
+        _ => Instruction::Other,
     }
 }
 
 /// # Safety
 /// The kernel passed the context to a handler.
 #[cfg(target_arch = "aarch64")]
-unsafe fn answer_before(context: *const libc::ucontext_t) -> Behind {
+unsafe fn instruction_before(context: *const libc::ucontext_t) -> Instruction {
     const SVC: u32 = 0xD400_0001;
     // SAFETY: the kernel filled it in.
     let (next, answer) = unsafe {
@@ -157,24 +157,24 @@ unsafe fn answer_before(context: *const libc::ucontext_t) -> Behind {
         (machine.pc as usize, machine.regs[0] as i64)
     };
     if !(-4095..=0).contains(&answer) {
-        return Behind::Code;
+        return Instruction::Other;
     }
     // The page before may not be readable.
     if next % PAGE < size_of::<u32>() {
-        return Behind::Unknown;
+        return Instruction::Unknown;
     }
     // SAFETY: the thread came from there, and instructions have four bytes.
     match unsafe { core::ptr::with_exposed_provenance::<u32>(next - 4).read() } {
-        SVC => Behind::Call(answer),
-        _ => Behind::Code,
+        SVC => Instruction::Call(answer),
+        _ => Instruction::Other,
     }
 }
 
 /// # Safety
 /// None is needed.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-unsafe fn answer_before(_: *const libc::ucontext_t) -> Behind {
-    Behind::Unknown
+unsafe fn instruction_before(_: *const libc::ucontext_t) -> Instruction {
+    Instruction::Unknown
 }
 
 /// Runs `body` while `signal` is held back on the calling thread. If `body` raised the signal, it is removed. Use

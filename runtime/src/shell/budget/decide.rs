@@ -17,11 +17,6 @@ const MAX_PAUSE_NS: u64 = 64_000_000_000;
 
 const MILLION: u64 = 1_000_000;
 
-/// The CPU time that the kernel takes to put the dumper to sleep and to wake it, ns.
-const WAKE_NS: u64 = 20_000;
-/// The longest pause because of such work, ns, however small the budget is.
-const MAX_WORK_PAUSE_NS: u64 = 20_000_000;
-
 /// A function is not a slow one if at most one of so many calls is long: its thread was preempted in that call.
 const PREEMPTED: u64 = 10_000;
 /// The same for a recursive function, whose outermost calls are long. It is looked at only if that is all that is left to
@@ -183,22 +178,9 @@ impl Costs {
         spent
     }
 
-    /// How long the dumper pauses after work that took so long, ns.
-    pub(super) fn pause_after(&self, work_ns: u64) -> u64 {
-        pause_after(self.share, work_ns)
-    }
-
     fn limit_ns(&self, own_ns: u64) -> u64 {
         (u128::from(own_ns) * u128::from(self.share) / u128::from(MILLION)) as u64
     }
-}
-
-/// How long the dumper pauses after work that took so long, ns. Work of one kind may take one eighth of the budget.
-pub(super) fn pause_after(share: u64, work_ns: u64) -> u64 {
-    let pause = u128::from(work_ns + WAKE_NS) * u128::from(8 * MILLION) / u128::from(share.max(1));
-    u64::try_from(pause)
-        .unwrap_or(u64::MAX)
-        .min(MAX_WORK_PAUSE_NS)
 }
 
 /// The functions that change their level, and the new one. `None`: none does.
@@ -250,21 +232,28 @@ fn down(
         return Some((chosen, Level::Counted));
     }
     // Counting is not enough.
-    for (part, goal_ns) in [(PREEMPTED, goal_ns), (RECURSIVE, limit_ns)] {
-        let mut counted = most_calls(functions, &|id, function| {
-            let calls = function.counted_now();
-            let is_counted = function.level == Some(Level::Counted);
-            let may = !function.cannot_be_looked_at && may(id, function);
-            (is_counted && calls > 0 && may && !chosen.contains(&id)).then_some(calls)
-        });
-        while sum_ns > goal_ns {
-            let Some((calls, id)) = counted.pop() else {
-                break;
-            };
-            if !is_often_long(id, part) {
-                sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
-                chosen.push(id);
-            }
+    let mut counted = most_calls(functions, &|id, function| {
+        let calls = function.counted_now();
+        let is_counted = function.level == Some(Level::Counted);
+        (is_counted && calls > 0 && !function.cannot_be_looked_at && may(id, function))
+            .then_some(calls)
+    });
+    let mut often_long = Vec::new();
+    while sum_ns > goal_ns {
+        let Some((calls, id)) = counted.pop() else {
+            break;
+        };
+        if is_often_long(id, PREEMPTED) {
+            often_long.push((calls, id));
+            continue;
+        }
+        sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
+        chosen.push(id);
+    }
+    for (calls, id) in often_long {
+        if sum_ns > limit_ns && !is_often_long(id, RECURSIVE) {
+            sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
+            chosen.push(id);
         }
     }
     Some((chosen, Level::LookedAt))

@@ -102,12 +102,7 @@ impl Budget {
             let before_ns = clock::thread_cpu_ns();
             let pause_ns = self.account(ring, now_ns);
             let took_ns = clock::thread_cpu_ns().saturating_sub(before_ns);
-            // While functions change their level, each check saves more than it takes.
-            let least_ns = match pause_ns {
-                ..=SHORT_NS => took_ns * PART_OF_CHECKS,
-                _ => self.costs.pause_after(took_ns),
-            };
-            self.due_ns = clock::monotonic_raw_ns() + pause_ns.max(least_ns);
+            self.due_ns = clock::monotonic_raw_ns() + pause_ns.max(took_ns * PART_OF_CHECKS);
         }
         let due_ns = self.due_ns.min(self.slices.due_ns());
         let left = due_ns.saturating_sub(clock::monotonic_raw_ns());

@@ -4,7 +4,7 @@
 
 use fdr_formats::model::Level;
 
-use super::decide::{COUNTED_NS, Function, pause_after};
+use super::decide::{COUNTED_NS, Function};
 use super::rows::{self, Sums};
 use crate::clock;
 use crate::ring::Ring;
@@ -27,6 +27,11 @@ const BETWEEN_TIMES_NS: u64 = 40_000_000;
 const TIME_NS: [u64; 2] = [100_000, 1_000_000];
 /// Slices of counting may take this many eighths of the budget, and slices of timing one eighth.
 const EIGHTHS_OF_COUNTING: u64 = 3;
+/// The dumper's work for a slice may take one eighth of the budget, unless slices would be further apart than
+/// [`MAX_GAP_NS`], and one part in this many of the time.
+const PART_OF_WORK: u64 = 50;
+/// The CPU time that the kernel takes to put the dumper to sleep and to wake it, ns.
+const WAKE_NS: u64 = 20_000;
 /// A call that takes longer is worth its records, ns.
 const LONG_NS: u64 = 100_000;
 
@@ -151,7 +156,7 @@ impl Slices {
             }
         };
         let work_ns = self.work_ns + (clock::thread_cpu_ns() - cpu_ns);
-        let gap_ns = self.gap_ns(slowed).max(pause_after(self.share, work_ns));
+        let gap_ns = self.gap_ns(slowed).max(self.pause_after(work_ns));
         self.due_ns = clock::monotonic_raw_ns() + self.random.pause(gap_ns);
     }
 
@@ -180,6 +185,12 @@ impl Slices {
                 gap.clamp(COUNT_NS, MAX_GAP_NS)
             }
         }
+    }
+
+    /// The least mean pause after the dumper's work for a slice, ns.
+    fn pause_after(&self, work_ns: u64) -> u64 {
+        let pause_ns = (work_ns + WAKE_NS).saturating_mul(8 * MILLION) / self.share.max(1);
+        pause_ns.min(MAX_GAP_NS).max(work_ns * PART_OF_WORK)
     }
 
     #[inline(never)]
