@@ -27,8 +27,8 @@ const BETWEEN_TIMES_NS: u64 = 40_000_000;
 const TIME_NS: [u64; 2] = [100_000, 1_000_000];
 /// Slices of counting may take this many eighths of the budget, and slices of timing one eighth.
 const EIGHTHS_OF_COUNTING: u64 = 3;
-/// The dumper's work for a slice may take one eighth of the budget, unless slices would be further apart than
-/// [`MAX_GAP_NS`], and one part in this many of the time.
+/// The dumper's work for slices may take one part in this many of the time. It may take one eighth of the budget, too, but
+/// for that the mean pause is never longer than [`MAX_GAP_NS`].
 const PART_OF_WORK: u64 = 50;
 /// The CPU time that the kernel takes to put the dumper to sleep and to wake it, ns.
 const WAKE_NS: u64 = 20_000;
