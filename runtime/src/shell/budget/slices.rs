@@ -16,7 +16,7 @@ use crate::shell::sites::table;
 const COUNT_NS: u64 = 1_000_000;
 /// A slice of counting may slow the program down by 1/PART_OF_COUNTING. A slice of a single function may slow it down
 /// more.
-const PART_OF_COUNTING: u64 = 20;
+const PART_OF_COUNTING: u64 = 10;
 /// By how much a call that is counted slows the program down, ns, and how far that may be off: in some programs it hides
 /// behind their own instructions, in others nothing does.
 const SLOWS_NS: [f64; 2] = [2.5, 2.0];
@@ -28,7 +28,7 @@ const TIME_NS: [u64; 2] = [100_000, 1_000_000];
 /// Slices of counting may take this many eighths of the budget, and slices of timing one eighth.
 const EIGHTHS_OF_COUNTING: u64 = 3;
 /// The dumper's work for slices may take one part in this many of the time. It may take one eighth of the budget, too, but
-/// for that the mean pause is never longer than [`MAX_GAP_NS`].
+/// for that the mean pause is never longer than a quarter of [`MAX_GAP_NS`].
 const PART_OF_WORK: u64 = 50;
 /// The CPU time that the kernel takes to put the dumper to sleep and to wake it, ns.
 const WAKE_NS: u64 = 20_000;
@@ -190,7 +190,7 @@ impl Slices {
     /// The least mean pause after the dumper's work for a slice, ns.
     fn pause_after(&self, work_ns: u64) -> u64 {
         let pause_ns = (work_ns + WAKE_NS).saturating_mul(8 * MILLION) / self.share.max(1);
-        pause_ns.min(MAX_GAP_NS).max(work_ns * PART_OF_WORK)
+        pause_ns.min(MAX_GAP_NS / 4).max(work_ns * PART_OF_WORK)
     }
 
     #[inline(never)]
