@@ -61,6 +61,9 @@ const WORTH_INLINE: u32 = 125;
 const UNTRACEABLE: &str = "naked panic_handler alloc_error_handler lang start proc_macro proc_macro_attribute \
     proc_macro_derive";
 
+/// Clippy's lint of functions that could be const.
+const MAY_BE_CONST: &str = "missing_const_for_fn";
+
 /// Why the function is left out of its scope, if it is. Another kind of item is not worth anything.
 #[must_use]
 pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
@@ -79,6 +82,12 @@ pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
     }
     if rules.always {
         return None;
+    }
+    // A traced function can't be const, so clippy would no longer ask for it.
+    let mut attributes = item.attributes.iter();
+    if attributes.any(|one| (one.path == "expect" || one.says("expect")) && one.says(MAY_BE_CONST))
+    {
+        return Some(Reason::Attribute(MAY_BE_CONST));
     }
     let inline = item.attributes.iter().find(|other| other.path == "inline");
     if rules.skip_inline && inline.is_some() {
@@ -215,6 +224,24 @@ mod tests {
         ));
         let text = format!("#[inline] fn a() {{ {calls} {calls} }}");
         assert_eq!(judge(&text, &Rules::default()), None);
+    }
+
+    #[test]
+    fn a_function_that_clippy_wants_const_is_left_out() {
+        let expect = "expect(clippy::missing_const_for_fn, reason = \"its `inner` isn't\")";
+        let left_out = Some(Reason::Attribute(MAY_BE_CONST));
+        for (attribute, reason) in [
+            (expect.to_owned(), left_out),
+            (
+                format!("cfg_attr(not(feature = \"a\"), {expect})"),
+                left_out,
+            ),
+            ("allow(clippy::missing_const_for_fn)".into(), None),
+            ("expect(clippy::similar_names)".into(), None),
+        ] {
+            let text = format!("#[{attribute}] fn a() {{ loop {{}} }}");
+            assert_eq!(judge(&text, &Rules::default()), reason, "{text}");
+        }
     }
 
     #[test]

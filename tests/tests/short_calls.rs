@@ -218,9 +218,9 @@ fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
         .iter()
         .map(|row| row["calls_error"].as_f64().unwrap_or(0.0));
     let error = errors.map(|error| error * error).sum::<f64>().sqrt();
-    // Five standard errors, and what a busy machine does to a short run. Without an error the number is exact.
+    // Five standard errors, and what a short run adds. Without an error the number is exact.
     let differs = calls.abs_diff(made) as f64;
-    let most = 5.0 * error + made as f64 / 4.0;
+    let most = 5.0 * error + made as f64 / 10.0;
     let most = if error > 0.0 { most } else { 0.0 };
     assert!(differs <= most, "{calls} of {made}, ± {error}: {report:#}");
     let counted = sum(&report, "whole_run", "counted");

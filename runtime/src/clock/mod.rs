@@ -26,7 +26,7 @@ mod fallback;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use rseq::OFFSET as RSEQ_OFFSET;
-pub(crate) use system::{monotonic_raw_ns, process_cpu_ns, realtime_ns, thread_cpu_ns};
+pub(crate) use system::{cpu_ns_of, monotonic_raw_ns, process_cpu_ns, realtime_ns, thread_cpu_ns};
 
 use crate::config::Clock;
 

@@ -139,11 +139,12 @@ pub(crate) fn drain(ring: &Ring) {
     }
     let Some(log) = ring.schedule() else { return };
     with_log(|| {
-        // Events after this moment may be missing in some buffers, so the states are complete only until now.
+        // Later events stay in the buffers. Otherwise the ring would have those of the last buffers, and lack those of the
+        // first ones.
         let now_ns = clock::monotonic_raw_ns();
         let own = process::pid();
         for buffer in buffers {
-            buffer.drain(&mut |event| {
+            buffer.drain(now_ns, &mut |event| {
                 let last_ns = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
                 if buffer.watched != Watched::Switches {
                     if event.process == own && event.what == What::Was {

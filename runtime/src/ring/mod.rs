@@ -87,9 +87,12 @@ pub(crate) struct Ring {
     /// Why something has no space on the disk, see [`space`]. The dumper says so once. 0 = everything has
     /// space.
     shortage: AtomicU32,
-    /// How often a thread began to take the slot of an ended thread, and how often a thread has done so.
-    reusing: AtomicU64,
-    reused: AtomicU64,
+    /// Slots of ended threads that other threads take.
+    reuses: slots::Changes,
+    /// Threads that get a slot, or end.
+    owner_changes: slots::Changes,
+    /// The CPU time of ended threads, less that of all threads before they got a slot, ns.
+    ended_cpu_ns: AtomicU64,
     /// The earliest time of the next reaping, ns of CLOCK_MONOTONIC_RAW. All ones while a thread reaps.
     next_reaping: AtomicU64,
     /// Offset of the region that a child of a fork kept when it left the ring. [`fork_ring::NOT_LEFT`] if it
@@ -181,8 +184,9 @@ impl Ring {
             identity: &[],
             table_parts: AtomicPtr::new(core::ptr::null_mut()),
             shortage: AtomicU32::new(0),
-            reusing: AtomicU64::new(0),
-            reused: AtomicU64::new(0),
+            reuses: slots::Changes::new(),
+            owner_changes: slots::Changes::new(),
+            ended_cpu_ns: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
             kept: AtomicU64::new(fork_ring::NOT_LEFT),
             available: AtomicU32::new(0),

@@ -6,7 +6,7 @@ use super::layout::{COUNTERS, NO_CPU, Slot, state};
 use super::space::MAX_SPARES;
 use super::{Ring, chunk, counts, open_calls, set_name};
 use crate::clock;
-use crate::primitive::{Ordering, fence};
+use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::sys;
 
 /// The shortest time between a reaping that found nothing and the next one, ns.
@@ -22,6 +22,46 @@ const CONSISTENT_TRIES: u32 = 100;
 
 /// Set in the number of slots with space while a thread gives space to more.
 const EXTENDING: u32 = 1 << 31;
+
+/// Changes that threads make in several steps. A reader sees none of them half made. Async-signal-safe.
+pub(super) struct Changes {
+    begun: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Changes {
+    pub(super) fn new() -> Changes {
+        Changes {
+            begun: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+        }
+    }
+
+    fn make<T>(&self, change: impl FnOnce() -> T) -> T {
+        // AcqRel, both: pair with `read`.
+        self.begun.fetch_add(1, Ordering::AcqRel);
+        let result = change();
+        self.done.fetch_add(1, Ordering::AcqRel);
+        result
+    }
+
+    /// Calls `read` until no change was under way meanwhile, [`CONSISTENT_TRIES`] times and once more at most.
+    #[inline(never)]
+    fn read(&self, read: &mut dyn FnMut()) {
+        for _ in 0..CONSISTENT_TRIES {
+            let before = self.done.load(Ordering::Acquire);
+            if self.begun.load(Ordering::Acquire) == before {
+                read();
+                fence(Ordering::Acquire);
+                if self.begun.load(Ordering::Relaxed) == before {
+                    return;
+                }
+            }
+            sys::thread::give_way();
+        }
+        read();
+    }
+}
 
 impl Ring {
     /// A slot for the calling thread: a prepared one, a new one, or the slot of the thread that ended first.
@@ -97,11 +137,12 @@ impl Ring {
 
     /// Takes the slot of an ended thread. False if another thread has taken it.
     fn reuse(&self, slot: &Slot) -> bool {
-        // AcqRel, both: pair with `sum_consistently`. Between the two, the records are neither in the slot nor
-        // among the missing ones.
-        self.reusing.fetch_add(1, Ordering::AcqRel);
-        let taken = self.try_take(slot, state::ENDED);
-        if taken {
+        // During the change the records are neither in the slot nor among the missing ones.
+        self.reuses.make(|| {
+            let taken = self.try_take(slot, state::ENDED);
+            if !taken {
+                return false;
+            }
             let (records, without) = counts::made(slot).unwrap_or_default();
             let dropped = slot.dropped.load(Ordering::Relaxed);
             let header = self.header();
@@ -111,9 +152,8 @@ impl Ring {
             header.missing_threads.fetch_add(1, Ordering::Relaxed);
             // This comes last, because it takes longest. If the process is killed before, the records are counted.
             self.end_totals(slot);
-        }
-        self.reused.fetch_add(1, Ordering::AcqRel);
-        taken
+            true
+        })
     }
 
     /// Returns `sum()` of a moment at which no slot changed from an ended thread to another one. During such a
@@ -121,24 +161,24 @@ impl Ring {
     /// returns the last sum. Async-signal-safe.
     pub(crate) fn sum_consistently<T: Default>(&self, mut sum: impl FnMut() -> T) -> T {
         let mut result = T::default();
-        self.consistently(&mut || result = sum());
+        self.reuses.read(&mut || result = sum());
         result
     }
 
-    #[inline(never)]
-    fn consistently(&self, sum: &mut dyn FnMut()) {
-        for _ in 0..CONSISTENT_TRIES {
-            let before = self.reused.load(Ordering::Acquire);
-            if self.reusing.load(Ordering::Acquire) == before {
-                sum();
-                fence(Ordering::Acquire);
-                if self.reusing.load(Ordering::Relaxed) == before {
-                    return;
+    /// The CPU time that threads took between their first record and their last one, ns. Only differences have a
+    /// meaning. Async-signal-safe.
+    pub(crate) fn threads_cpu_ns(&self) -> u64 {
+        let mut result = 0;
+        self.owner_changes.read(&mut || {
+            result = self.ended_cpu_ns.load(Ordering::Relaxed);
+            for slot in self.slots() {
+                if slot.state.load(Ordering::Acquire) == state::LIVE {
+                    let of = slot.tid.load(Ordering::Relaxed);
+                    result = result.wrapping_add(clock::cpu_ns_of(of));
                 }
             }
-            sys::thread::give_way();
-        }
-        sum();
+        });
+        result
     }
 
     /// Gives a slot in the state TAKEN to the calling thread.
@@ -177,12 +217,24 @@ impl Ring {
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.tid.store(sys::thread::tid(), Ordering::Relaxed);
         set_name(slot, sys::thread::name());
-        // Release: pairs with the Acquire of `slots`. A reader that sees LIVE sees the stores above.
-        slot.state.store(state::LIVE, Ordering::Release);
+        self.owner_changes.make(|| {
+            let before = clock::thread_cpu_ns();
+            self.ended_cpu_ns.fetch_sub(before, Ordering::Relaxed);
+            // Release: pairs with the Acquire of `slots`. A reader that sees LIVE sees the stores above.
+            slot.state.store(state::LIVE, Ordering::Release);
+        });
     }
 
     /// Called when the calling thread ends. Its records are kept until the space is needed. Async-signal-safe.
     pub(crate) fn end(&self, slot: &Slot) {
+        self.owner_changes.make(|| {
+            self.ended_cpu_ns
+                .fetch_add(clock::thread_cpu_ns(), Ordering::Relaxed);
+            self.end_owner(slot);
+        });
+    }
+
+    fn end_owner(&self, slot: &Slot) {
         slot.ended.store(clock::realtime_ns(), Ordering::Relaxed);
         // Release: pairs with the Acquire of the thread that takes the slot next.
         slot.state.store(state::ENDED, Ordering::Release);
@@ -280,7 +332,7 @@ impl Ring {
             let same = slot.generation.load(Ordering::Acquire) == generation
                 && slot.state.load(Ordering::Acquire) == state::LIVE;
             if gone && same {
-                self.end(slot);
+                self.end_owner(slot);
             }
         }
         let next = if self.has_room() { 0 } else { now + REAPING_NS };
@@ -408,6 +460,9 @@ impl Ring {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
+    #[cfg(not(interpreted))]
+    use std::sync::Barrier;
+
     use super::*;
     use crate::clock::Stamp;
     use crate::primitive::AtomicU32;
@@ -481,6 +536,49 @@ mod tests {
             }
         });
         assert_eq!(ring.slots().count(), 2);
+    }
+
+    #[cfg(not(interpreted))]
+    #[test]
+    fn threads_have_cpu_time_from_claim_to_end() {
+        const NS: u64 = 3_000_000;
+        let burn = |ns| {
+            let before = clock::thread_cpu_ns();
+            while clock::thread_cpu_ns() < before + ns {}
+        };
+        let ring = ring("cpu", 4);
+        let since = |before| ring.threads_cpu_ns().wrapping_sub(before);
+        let begin = ring.threads_cpu_ns();
+        let (claimed, burnt) = (Barrier::new(2), Barrier::new(2));
+        let mut seen = [0; 2];
+        std::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                burn(20 * NS);
+                let slot = ring.claim().expect("a slot");
+                claimed.wait();
+                claimed.wait();
+                burn(NS);
+                burnt.wait();
+                burnt.wait();
+                ring.end(slot);
+                burn(20 * NS);
+            });
+            claimed.wait();
+            seen[0] = since(begin);
+            claimed.wait();
+            burnt.wait();
+            seen[1] = since(begin);
+            burnt.wait();
+            thread.join().expect("the thread's end");
+        });
+        let [first, lives] = seen;
+        assert!(
+            first < NS,
+            "{first} ns, most of them before its first record"
+        );
+        assert!((NS..10 * NS).contains(&lives), "{lives} ns");
+        let ended = since(begin);
+        assert!((NS..10 * NS).contains(&ended), "{ended} ns");
     }
 
     #[test]

@@ -250,9 +250,9 @@ impl Buffer {
         unsafe { &*self.positions.as_ptr().add(at).cast() }
     }
 
-    /// Passes on the events that the kernel has written since the last call, and frees their space in the buffer. No
+    /// Passes on the events up to that time that no call has passed on before, and frees their space in the buffer. No
     /// other call may run meanwhile. Async-signal-safe.
-    pub(crate) fn drain(&self, give: &mut dyn FnMut(Event)) {
+    pub(crate) fn drain(&self, until_ns: u64, give: &mut dyn FnMut(Event)) {
         // Acquire: what stands before the head was written before it.
         let head = self.word(HEAD).load(Ordering::Acquire);
         let mut tail = self.word(TAIL).load(Ordering::Relaxed);
@@ -267,17 +267,21 @@ impl Buffer {
             self.copy(offset, size, tail, &mut record[..length]);
             let length = usize::from(u16::from_le_bytes([record[6], record[7]]));
             if length < 8 || length as u64 > head.wrapping_sub(tail) {
+                tail = head;
                 break;
             }
             let shown = length.min(RECORD);
             self.copy(offset, size, tail, &mut record[..shown]);
             if let Some(event) = decode(&record[..shown]) {
+                if event.ns > until_ns {
+                    break;
+                }
                 give(event);
             }
             tail = tail.wrapping_add(length as u64);
         }
         // Release: the kernel may write there once the bytes have been read.
-        self.word(TAIL).store(head, Ordering::Release);
+        self.word(TAIL).store(tail, Ordering::Release);
     }
 
     fn copy(&self, offset: usize, size: usize, at: u64, to: &mut [u8]) {
@@ -331,9 +335,14 @@ mod tests {
 
     /// A record typed by hand: kind, flags, its own fields, then process 7, thread 8, time, CPU 3.
     fn typed(kind: u32, flags: u16, own: &[u32]) -> Vec<u8> {
+        typed_at(0x10, kind, flags, own)
+    }
+
+    /// The same, with the lower half of its time.
+    fn typed_at(low: u32, kind: u32, flags: u16, own: &[u32]) -> Vec<u8> {
         let length = (8 + own.len() * 4 + 24) as u32;
         let head = [kind, u32::from(flags) | length << 16];
-        let tail = [7, 8, 0x10, 2, 3, 0];
+        let tail = [7, 8, low, 2, 3, 0];
         let words = head.iter().chain(own).chain(&tail);
         words.flat_map(|word| word.to_le_bytes()).collect()
     }
@@ -363,5 +372,45 @@ mod tests {
         assert_eq!(decode(&typed(5, 0, &[])), None);
         assert_eq!(decode(&typed(14, 0, &[])[..20]), None);
         assert_eq!(decode(&[]), None);
+    }
+
+    #[test]
+    fn later_events_stay_in_the_buffer() {
+        const PAGE: usize = 4096;
+        let (access, kind) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+        );
+        // SAFETY: the kernel chooses addresses that nobody uses.
+        let at = unsafe { libc::mmap(core::ptr::null_mut(), 2 * PAGE, access, kind, -1, 0) };
+        let positions = NonNull::new(at.cast::<u8>()).expect("memory");
+        let buffer = Buffer {
+            watched: Watched::Switches,
+            positions,
+            length: 2 * PAGE,
+            last_ns: AtomicU64::new(0),
+        };
+        let begins = [0x10, 0x20, 0x30].map(|low| typed_at(low, SWITCH, 0, &[]));
+        let bytes = begins.concat();
+        // SAFETY: the second page is the data's, and nobody else has the mapping.
+        unsafe {
+            core::ptr::copy_nonoverlapping(
+                bytes.as_ptr(),
+                positions.as_ptr().add(PAGE),
+                bytes.len(),
+            )
+        };
+        for (at, value) in [(DATA, PAGE), (SIZE, PAGE), (HEAD, bytes.len())] {
+            buffer.word(at).store(value as u64, Ordering::Relaxed);
+        }
+        let passed_on = |until_ns| {
+            let mut times = Vec::new();
+            buffer.drain(until_ns, &mut |event| times.push(event.ns as u32));
+            times
+        };
+        assert_eq!(passed_on(0x2_0000_0020), [0x10, 0x20]);
+        assert_eq!(passed_on(0x2_0000_002f), [0_u32; 0]);
+        assert_eq!(passed_on(u64::MAX), [0x30]);
+        assert_eq!(passed_on(u64::MAX), [0_u32; 0]);
     }
 }

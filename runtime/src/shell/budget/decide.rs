@@ -69,15 +69,15 @@ impl Function {
 
     /// Updates the estimate of the calls since the last check. A filter or a trigger may have changed the level
     /// meanwhile.
-    pub(super) fn note_missed(&mut self, tick: Ticks, now_ns: u64) {
+    pub(super) fn note_missed(&mut self, tick: Ticks, cpu_ns: u64) {
         let level = self.level.unwrap_or_default();
         let Some(estimate) = &mut self.estimate else {
             return;
         };
         if estimate.level() != level {
-            estimate.change(level, tick, now_ns);
+            estimate.change(level, tick, cpu_ns);
         }
-        self.missed_now = estimate.missed_since_check(now_ns) as u64;
+        self.missed_now = estimate.missed_since_check(cpu_ns) as u64;
     }
 
     fn timed_now(&self) -> u64 {
@@ -89,9 +89,9 @@ impl Function {
     }
 
     /// The estimate that the ring should hold of the function. `None`: there is none.
-    pub(super) fn estimated(&self, now_ns: u64) -> Option<Estimate> {
+    pub(super) fn estimated(&self, cpu_ns: u64) -> Option<Estimate> {
         let mut known = match &self.estimate {
-            Some(estimate) => estimate.stored(now_ns),
+            Some(estimate) => estimate.stored(cpu_ns),
             None if self.around > 0 => Estimate::default(),
             None => return None,
         };

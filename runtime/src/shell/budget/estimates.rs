@@ -1,6 +1,9 @@
 //! From slices to the calls and the times of the whole run. Slices are drawn by lot, so their rates hold for the time
 //! between them, too, up to a standard error. The error comes from the differences between successive slices, so it
 //! needs no assumption of how calls are spread. Pure.
+//!
+//! All times here are CPU times of the program. A slice begins and ends when the dumper gets a CPU, which it often takes
+//! from a thread of the program. So in a slice the program may have less of the CPUs than between slices.
 
 use fdr_formats::Ticks;
 use fdr_formats::model::{Estimate, Level};
@@ -20,9 +23,11 @@ pub(super) struct FunctionEstimate {
     missed_unsure: f64,
     /// `missed` at the last check.
     missed_before: f64,
-    /// Calls in each ns, of the last slice.
+    /// Calls in each ns, of the last slices.
     rate: f64,
-    /// The time that no slice covers yet, up to `off_from_ns`, when the function was turned off.
+    /// The slices since then. They are too short together to tell a rate.
+    short: CountingSlice,
+    /// The time that no rate covers yet, up to `off_from_ns`, when the function was turned off.
     off_ns: u64,
     off_from_ns: u64,
     /// Calls without a time for which the times stand.
@@ -36,13 +41,26 @@ pub(super) struct FunctionEstimate {
     counted: u64,
 }
 
+/// What a slice of counting showed of a function, or several slices together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CountingSlice {
+    pub(super) calls: u64,
+    /// The time that the program would have needed without counting, ns.
+    pub(super) cpu_ns: f64,
+    /// The uncertainty of `cpu_ns`.
+    pub(super) unsure_ns: f64,
+}
+
+/// Slices tell a rate if the program ran for so long in them, ns.
+const LEAST_NS: f64 = 500_000.0;
+
 impl FunctionEstimate {
     /// `counted`: the counted calls without a time so far, for which nothing is estimated.
-    pub(super) fn new(counted: u64, now_ns: u64) -> FunctionEstimate {
+    pub(super) fn new(counted: u64, cpu_ns: u64) -> FunctionEstimate {
         FunctionEstimate {
             counted,
             sampled: counted as f64,
-            off_from_ns: now_ns,
+            off_from_ns: cpu_ns,
             ..FunctionEstimate::default()
         }
     }
@@ -52,15 +70,16 @@ impl FunctionEstimate {
     }
 
     /// The function is on that level from now on.
-    pub(super) fn change(&mut self, level: Level, tick: Ticks, now_ns: u64) {
+    pub(super) fn change(&mut self, level: Level, tick: Ticks, cpu_ns: u64) {
         if self.level == Level::LookedAt {
             // No later slice covers the remaining time, or confirms its calls.
-            let untold = self.untold(now_ns);
+            let untold = self.untold(cpu_ns);
             self.missed += untold;
             self.missed_variance += untold * untold / 4.0;
         }
         (self.level, self.since) = (level, tick);
-        (self.off_ns, self.off_from_ns) = (0, now_ns);
+        (self.off_ns, self.off_from_ns) = (0, cpu_ns);
+        self.short = CountingSlice::default();
     }
 
     /// The calls in each ns, as they were counted before the function was turned off.
@@ -68,30 +87,39 @@ impl FunctionEstimate {
         self.rate = rate;
     }
 
-    /// The calls in each ns, of the last slice.
+    /// The calls in each ns, of the last slices.
     pub(super) fn rate(&self) -> f64 {
         self.rate
     }
 
     /// A slice begins, in which the function is on.
-    pub(super) fn turn_on(&mut self, now_ns: u64) {
-        self.off_ns += now_ns.saturating_sub(self.off_from_ns);
+    pub(super) fn turn_on(&mut self, cpu_ns: u64) {
+        self.off_ns += cpu_ns.saturating_sub(self.off_from_ns);
     }
 
     /// A slice has ended.
-    pub(super) fn turn_off(&mut self, now_ns: u64) {
-        self.off_from_ns = now_ns;
+    pub(super) fn turn_off(&mut self, cpu_ns: u64) {
+        self.off_from_ns = cpu_ns;
     }
 
-    /// A slice of `slice_ns` counted `calls` calls. `unsure_ns` is the uncertainty of `slice_ns`.
-    pub(super) fn note_calls(&mut self, calls: u64, slice_ns: f64, unsure_ns: f64) {
-        let rate = calls as f64 / slice_ns;
+    pub(super) fn note_calls(&mut self, slice: CountingSlice) {
+        let slices = CountingSlice {
+            calls: self.short.calls + slice.calls,
+            cpu_ns: self.short.cpu_ns + slice.cpu_ns,
+            unsure_ns: self.short.unsure_ns + slice.unsure_ns,
+        };
+        if slices.cpu_ns < LEAST_NS {
+            self.short = slices;
+            return;
+        }
+        let rate = slices.calls as f64 / slices.cpu_ns;
         let off_ns = self.off_ns as f64;
         let differs = rate - self.rate;
         self.missed += rate * off_ns;
-        self.missed_unsure += rate * off_ns * unsure_ns / slice_ns;
+        self.missed_unsure += rate * off_ns * slices.unsure_ns / slices.cpu_ns;
         self.missed_variance += off_ns * off_ns * differs * differs / 2.0;
         (self.rate, self.off_ns) = (rate, 0);
+        self.short = CountingSlice::default();
     }
 
     /// A slice timed calls. `beside`: the ticks that the recorder adds to each.
@@ -115,24 +143,24 @@ impl FunctionEstimate {
         self.mean = Some(own);
     }
 
-    /// The calls since the last slice, as far as its rate tells.
-    fn untold(&self, now_ns: u64) -> f64 {
-        let off_ns = self.off_ns + now_ns.saturating_sub(self.off_from_ns);
+    /// The calls that no rate covers yet, by the last rate.
+    fn untold(&self, cpu_ns: u64) -> f64 {
+        let off_ns = self.off_ns + cpu_ns.saturating_sub(self.off_from_ns);
         self.rate * off_ns as f64
     }
 
     /// The estimated calls since the last check that were neither timed nor counted.
-    pub(super) fn missed_since_check(&mut self, now_ns: u64) -> f64 {
-        let missed = self.stored(now_ns).missed as f64;
+    pub(super) fn missed_since_check(&mut self, cpu_ns: u64) -> f64 {
+        let missed = self.stored(cpu_ns).missed as f64;
         let more = missed - self.missed_before;
         self.missed_before = missed;
         more.max(0.0)
     }
 
     /// The estimate in the form in which the ring stores it.
-    pub(super) fn stored(&self, now_ns: u64) -> Estimate {
+    pub(super) fn stored(&self, cpu_ns: u64) -> Estimate {
         let untold = match self.level {
-            Level::LookedAt => self.untold(now_ns),
+            Level::LookedAt => self.untold(cpu_ns),
             Level::Timed | Level::Counted => 0.0,
         };
         Estimate {
@@ -185,7 +213,11 @@ mod tests {
                 truth += calls(now, begin);
                 estimate.turn_on(begin);
                 let end = begin + 1_000_000;
-                estimate.note_calls(calls(begin, end) as u64, 1e6, 0.0);
+                estimate.note_calls(CountingSlice {
+                    calls: calls(begin, end) as u64,
+                    cpu_ns: 1e6,
+                    unsure_ns: 0.0,
+                });
                 estimate.turn_off(end);
                 now = end;
             }
@@ -194,6 +226,27 @@ mod tests {
             outside += u32::from(differs > 3.0 * stored.missed_error as f64);
         }
         assert!(outside <= 2, "{outside} of 200 runs");
+    }
+
+    #[test]
+    fn slices_with_little_cpu_time_tell_a_rate_together() {
+        let slice = |calls, cpu_ns| CountingSlice {
+            calls,
+            cpu_ns,
+            unsure_ns: 0.0,
+        };
+        let mut estimate = FunctionEstimate::new(0, 0);
+        estimate.change(Level::LookedAt, Ticks(0), 0);
+        estimate.set_rate(0.5);
+        estimate.turn_on(1_000_000);
+        // The program hardly ran, and ended one call.
+        estimate.note_calls(slice(1, 1.0));
+        estimate.turn_off(1_000_001);
+        assert_eq!(estimate.stored(1_000_001).missed, 500_000);
+        estimate.turn_on(2_000_001);
+        estimate.note_calls(slice(99_999, 999_999.0));
+        estimate.turn_off(3_000_000);
+        assert_eq!(estimate.stored(3_000_000).missed, 200_000);
     }
 
     #[test]

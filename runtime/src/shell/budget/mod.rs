@@ -57,8 +57,12 @@ pub(crate) struct Budget {
     cpu_ns: u64,
     own_cpu_ns: u64,
     due_ns: u64,
-    /// The time between the last two checks, ns.
-    elapsed_ns: u64,
+    threads_clock: ThreadsClock,
+    /// Its time when the estimates were last stored, ns.
+    threads_ns: u64,
+    /// Its time at the last check, and the time between the last two checks.
+    checked_ns: u64,
+    used_ns: u64,
     /// When the ring got the estimates.
     stored_ns: u64,
     /// The time that recording took recently.
@@ -86,7 +90,10 @@ impl Budget {
             cpu_ns: clock::process_cpu_ns(),
             own_cpu_ns: clock::thread_cpu_ns(),
             due_ns: now_ns + SHORT_NS,
-            elapsed_ns: 0,
+            threads_clock: ThreadsClock::default(),
+            threads_ns: 0,
+            checked_ns: 0,
+            used_ns: 0,
             stored_ns: 0,
             lately: Spent::default(),
         })
@@ -96,7 +103,8 @@ impl Budget {
     pub(crate) fn look(&mut self, now_ns: u64) -> Option<Duration> {
         let ring = recorder::ring().filter(|ring| !ring.is_lost())?;
         if self.slices.is_due(now_ns) {
-            self.slices.turn(ring, &mut self.functions);
+            self.slices
+                .turn(ring, &mut self.functions, &mut self.threads_clock);
         }
         if now_ns >= self.due_ns && !self.slices.is_under_way() {
             let before_ns = clock::thread_cpu_ns();
@@ -121,6 +129,7 @@ impl Budget {
         let now_ns = clock::monotonic_raw_ns();
         let is_stale = !self.functions.is_empty() && now_ns >= self.stored_ns + STALE_NS;
         if let Some(ring) = recorder::ring().filter(|ring| is_stale && !ring.is_lost()) {
+            self.threads_ns = self.threads_clock.read(ring);
             self.store(ring, now_ns);
         }
     }
@@ -133,10 +142,11 @@ impl Budget {
         let used_ns = cpu_ns.saturating_sub(self.cpu_ns);
         let dumper_ns = own_cpu_ns.saturating_sub(self.own_cpu_ns);
         (self.looked_ns, self.cpu_ns, self.own_cpu_ns) = (now_ns, cpu_ns, own_cpu_ns);
+        self.threads_ns = self.threads_clock.read(ring);
+        self.used_ns = self.threads_ns - self.checked_ns;
+        self.checked_ns = self.threads_ns;
         // Each check reads the calls, so that they are of the same time as the CPU time.
-        self.read(ring, now_ns);
-        self.slices.note_use(used_ns, elapsed_ns);
-        self.elapsed_ns = elapsed_ns;
+        self.read(ring);
         if used_ns < elapsed_ns / 20 {
             self.count_again(ring, now_ns);
             self.slices.rest();
@@ -174,13 +184,14 @@ impl Budget {
                 continue;
             };
             let mut estimate = function.estimate.as_ref().map_or_else(
-                || FunctionEstimate::new(function.counted, now_ns),
+                || FunctionEstimate::new(function.counted, self.threads_ns),
                 |known| (**known).clone(),
             );
-            estimate.change(level, Ticks(tick), now_ns);
-            estimate.set_rate(function.counted_now() as f64 / self.elapsed_ns.max(1) as f64);
+            estimate.change(level, Ticks(tick), self.threads_ns);
+            estimate
+                .set_rate(function.counted_now() as f64 / self.used_ns.max(SHORT_NS / 10) as f64);
             // A function without a place for its estimate stays as it is.
-            let has_place = ring.store_estimate(id, &estimate.stored(now_ns));
+            let has_place = ring.store_estimate(id, &estimate.stored(self.threads_ns));
             if level == Level::LookedAt && !has_place {
                 function.cannot_be_looked_at = true;
                 continue;
@@ -201,7 +212,7 @@ impl Budget {
     }
 
     #[inline(never)]
-    fn read(&mut self, ring: &Ring, now_ns: u64) {
+    fn read(&mut self, ring: &Ring) {
         {
             let table = table();
             self.functions.resize_with(table.len(), Function::default);
@@ -218,7 +229,7 @@ impl Budget {
         }
         let tick = Ticks(clock::read(self.kind).ticks);
         for function in &mut self.functions {
-            function.note_missed(tick, now_ns);
+            function.note_missed(tick, self.threads_ns);
         }
     }
 
@@ -226,7 +237,7 @@ impl Budget {
     fn store(&mut self, ring: &Ring, now_ns: u64) {
         self.stored_ns = now_ns;
         for (id, function) in (1..).zip(&self.functions) {
-            if let Some(known) = function.estimated(now_ns) {
+            if let Some(known) = function.estimated(self.threads_ns) {
                 ring.store_estimate(id, &known);
             }
         }
@@ -241,6 +252,25 @@ impl Budget {
             share: self.lately.share(),
             budget: self.costs.share,
         });
+    }
+}
+
+/// The CPU time of the program's threads since its first reading.
+#[derive(Default)]
+struct ThreadsClock {
+    last: Option<u64>,
+    ns: u64,
+}
+
+impl ThreadsClock {
+    /// Returns ns.
+    fn read(&mut self, ring: &Ring) -> u64 {
+        let now = ring.threads_cpu_ns();
+        let elapsed = now.wrapping_sub(self.last.unwrap_or(now)) as i64;
+        // The time of a thread that died without its end handler is missing.
+        self.ns += elapsed.max(0) as u64;
+        self.last = Some(now);
+        self.ns
     }
 }
 

@@ -4,7 +4,9 @@
 
 use fdr_formats::model::Level;
 
+use super::ThreadsClock;
 use super::decide::{COUNTED_NS, Function};
+use super::estimates::CountingSlice;
 use super::rows::{self, Sums};
 use crate::clock;
 use crate::ring::Ring;
@@ -75,7 +77,8 @@ struct Slice {
     before: Vec<Sums>,
     /// For each thread, the word of counts of its open calls at the beginning of the slice.
     threads: Vec<(&'static OpenCalls, u64)>,
-    began_ns: u64,
+    /// The CPU time of the program's threads when it began.
+    began_cpu_ns: u64,
 }
 
 /// When slices are, which functions they have, and their results.
@@ -90,8 +93,6 @@ pub(super) struct Slices {
     next: u32,
     /// The budget, in millionths of the CPU time.
     share: u64,
-    /// How many threads run, in hundredths.
-    running: u64,
     /// The ticks of a clock read, which the recorder adds to the time of a call.
     beside: u64,
     long_ticks: u64,
@@ -110,7 +111,6 @@ impl Slices {
             work_ns: 0,
             next: 0,
             share,
-            running: 100,
             beside,
             long_ticks: long as u64,
             outside: 0,
@@ -138,19 +138,18 @@ impl Slices {
         self.outside
     }
 
-    /// The CPU time of the program since the last check.
-    pub(super) fn note_use(&mut self, used_ns: u64, elapsed_ns: u64) {
-        let running = used_ns.saturating_mul(100) / elapsed_ns.max(1);
-        self.running = (self.running * 3 + running) / 4;
-    }
-
     /// Ends the slice, or begins the next one.
-    pub(super) fn turn(&mut self, ring: &Ring, functions: &mut [Function]) {
+    pub(super) fn turn(
+        &mut self,
+        ring: &Ring,
+        functions: &mut [Function],
+        threads_clock: &mut ThreadsClock,
+    ) {
         let cpu_ns = clock::thread_cpu_ns();
         let slowed = match self.now.take() {
-            Some(slice) => self.end(ring, functions, &slice),
+            Some(slice) => self.end(ring, functions, threads_clock, &slice),
             None => {
-                self.begin(ring, functions);
+                self.begin(ring, functions, threads_clock);
                 self.work_ns = clock::thread_cpu_ns() - cpu_ns;
                 return;
             }
@@ -194,7 +193,7 @@ impl Slices {
     }
 
     #[inline(never)]
-    fn begin(&mut self, ring: &Ring, functions: &mut [Function]) {
+    fn begin(&mut self, ring: &Ring, functions: &mut [Function], threads_clock: &mut ThreadsClock) {
         let now_ns = clock::monotonic_raw_ns();
         let is_of_times = now_ns >= self.next_time_ns;
         let (level, ids) = match is_of_times {
@@ -223,19 +222,19 @@ impl Slices {
         };
         let before = rows::sums(ring, &ids, self.long_ticks);
         table().set_slice(&ids, Some(level));
-        let began_ns = clock::monotonic_raw_ns();
+        let began_cpu_ns = threads_clock.read(ring);
         for id in &ids {
             if let Some(estimate) = estimate_of(functions, *id) {
-                estimate.turn_on(began_ns);
+                estimate.turn_on(began_cpu_ns);
             }
         }
-        self.due_ns = began_ns + takes_ns;
+        self.due_ns = clock::monotonic_raw_ns() + takes_ns;
         self.now = Some(Slice {
             level,
             ids,
             before,
             threads,
-            began_ns,
+            began_cpu_ns,
         });
     }
 
@@ -244,7 +243,7 @@ impl Slices {
         let all = below(functions, Level::Counted);
         let from = all.partition_point(|id| *id < self.next);
         let from = if from < all.len() { from } else { 0 };
-        let allowed = self.running.max(100) as f64 / 100.0 / PART_OF_COUNTING as f64;
+        let allowed = 1.0 / PART_OF_COUNTING as f64;
         let (mut chosen, mut sum) = (Vec::new(), 0.0);
         for &id in all.iter().skip(from) {
             let function = functions.get(id as usize - 1);
@@ -261,20 +260,25 @@ impl Slices {
 
     /// Returns by how many millionths the slice slowed the program down, if it was one of counting.
     #[inline(never)]
-    fn end(&mut self, ring: &Ring, functions: &mut [Function], slice: &Slice) -> Option<u64> {
+    fn end(
+        &mut self,
+        ring: &Ring,
+        functions: &mut [Function],
+        threads_clock: &mut ThreadsClock,
+        slice: &Slice,
+    ) -> Option<u64> {
         self.find_callers(functions, slice);
-        let ended_ns = clock::monotonic_raw_ns();
+        let ended_cpu_ns = threads_clock.read(ring);
         table().set_slice(&slice.ids, None);
         let now = rows::sums(ring, &slice.ids, self.long_ticks);
-        let lasted_ns = ended_ns.saturating_sub(slice.began_ns).max(1) as f64;
+        let used_ns = ended_cpu_ns.saturating_sub(slice.began_cpu_ns).max(1) as f64;
         let mut counted = 0;
         for (now, before) in now.iter().zip(&slice.before) {
             counted += now.since(*before).counted;
         }
-        let running = self.running.max(100) as f64 / 100.0;
-        let [slowed_ns, unsure_ns] = SLOWS_NS.map(|ns| counted as f64 * ns / running);
+        let [slowed_ns, unsure_ns] = SLOWS_NS.map(|ns| counted as f64 * ns);
         // Without the slice the program would have needed less time for the same calls.
-        let slice_ns = (lasted_ns - slowed_ns).max(lasted_ns / 4.0);
+        let cpu_ns = (used_ns - slowed_ns).max(used_ns / 4.0);
         for ((&id, before), now) in slice.ids.iter().zip(&slice.before).zip(&now) {
             let Some(estimate) = estimate_of(functions, id) else {
                 continue;
@@ -283,13 +287,16 @@ impl Slices {
             match slice.level {
                 Level::Timed => estimate.note_times(shown, now.counted, self.beside),
                 Level::Counted | Level::LookedAt => {
-                    estimate.note_calls(shown.counted, slice_ns, unsure_ns);
+                    estimate.note_calls(CountingSlice {
+                        calls: shown.counted,
+                        cpu_ns,
+                        unsure_ns,
+                    });
                 }
             }
-            estimate.turn_off(ended_ns);
+            estimate.turn_off(ended_cpu_ns);
         }
-        let counting_ns = (counted * COUNTED_NS) as f64 / running;
-        let slowed = counting_ns / slice_ns * MILLION as f64;
+        let slowed = (counted * COUNTED_NS) as f64 / cpu_ns * MILLION as f64;
         (slice.level == Level::Counted).then_some(slowed as u64)
     }
 
