@@ -48,6 +48,61 @@ pub(crate) trait Pass: Send {
     }
 }
 
+/// Passes that run together, which takes less time than one after the other.
+pub(crate) struct Together<P, const N: usize>(pub(crate) [P; N]);
+
+/// What each of them knows of an open call.
+#[derive(Clone, Copy)]
+pub(crate) struct EachData<D, const N: usize>([D; N]);
+
+impl<D: Default, const N: usize> Default for EachData<D, N> {
+    fn default() -> EachData<D, N> {
+        EachData(std::array::from_fn(|_| D::default()))
+    }
+}
+
+impl<P: Pass, const N: usize> Pass for Together<P, N> {
+    type Data = EachData<P::Data, N>;
+
+    fn thread(&mut self, thread: ThreadId) {
+        self.0.iter_mut().for_each(|pass| pass.thread(thread));
+    }
+
+    fn entered(&mut self, function: FunctionId, caller: Self::Data) -> Self::Data {
+        EachData(std::array::from_fn(|at| {
+            self.0[at].entered(function, caller.0[at])
+        }))
+    }
+
+    fn ended(&mut self, ended: &EndedCall<Self::Data>, is_open: bool) {
+        for (at, pass) in self.0.iter_mut().enumerate() {
+            pass.ended(&ended.with_data(ended.call.data.0[at]), is_open);
+        }
+    }
+
+    fn note(&mut self, caller: Self::Data, time: Ticks, kind: NoteKind, body: &[u8]) {
+        for (pass, caller) in self.0.iter_mut().zip(caller.0) {
+            pass.note(caller, time, kind, body);
+        }
+    }
+
+    fn short_calls(&mut self, caller: Self::Data, time: Ticks, calls: u64, ticks: u64) {
+        for (pass, caller) in self.0.iter_mut().zip(caller.0) {
+            pass.short_calls(caller, time, calls, ticks);
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        for pass in &mut self.0 {
+            pass.diagnostic(diagnostic.clone());
+        }
+    }
+
+    fn cpu(&mut self, cpu: CpuId) {
+        self.0.iter_mut().for_each(|pass| pass.cpu(cpu));
+    }
+}
+
 /// A pass as a sink.
 struct Stacks<P: Pass> {
     pass: P,

@@ -242,6 +242,8 @@ export interface Finding {
   total_ns: number;
   /** Slow calls of the function. */
   slow_calls: number | null;
+  /** Slow calls that this one stands for, with all their times. */
+  same_cause: { calls: number; or_more: boolean; total_ns: number; times: number } | null;
   sentence: string;
   usual: { p50_ns: number };
   path: { function: string; total_ns: number; usual_ns: number; calls: number }[];

@@ -2,7 +2,7 @@
 // that are meant.
 
 import { el } from "./dom";
-import { clean, duration } from "./format";
+import { clean, duration, things } from "./format";
 import { Host, marked, stretch } from "./host";
 import { Call, Finding } from "./model";
 
@@ -36,8 +36,17 @@ function one(host: Host, nth: number, call: Finding): HTMLElement {
     "article", {},
     el("p", {}, link(clean(call.function).slice(0, 300)), ` ${duration(call.total_ns)}, usually ${duration(call.usual.p50_ns)} · at ${duration(call.since_first_ns ?? 0)} on `,
       link(name_of_thread(clean(trace.threads[thread]?.name ?? ""), call.thread))),
+    ...same_cause(call),
     ...explained(host, nth, call, span),
   );
+}
+
+/** The calls that have the same cause, if there are several. */
+function same_cause({ same_cause: same }: Finding): Node[] {
+  if (!same || same.calls < 2) return [];
+  const times = same.times < same.calls ? `, on ${things(same.times, "occasion")}` : "";
+  const calls = `${same.or_more ? "at least " : ""}${things(same.calls, "call")}`;
+  return [el("p", {}, `the slowest of ${calls} with this cause: ${duration(same.total_ns)} in all${times}`)];
 }
 
 const name_of_thread = (name: string, id: number): string => (name ? `${name} (thread ${id})` : `thread ${id}`);

@@ -50,7 +50,7 @@ impl Step {
 }
 
 /// Where the excess is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
     /// There is none: the call took no longer than usual.
     None,

@@ -7,7 +7,7 @@ use foldhash::HashMap;
 
 use super::findings::{Findings, explain, find};
 use super::json;
-use super::query::{Query, SHOWN, SHOWN_OF_EACH};
+use super::query::{Query, SHOWN};
 use super::slow_call::SlowCall;
 use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
@@ -24,15 +24,7 @@ pub(crate) fn of_source(
     source: &dyn Source,
     is_whole: bool,
 ) -> anyhow::Result<Vec<u8>> {
-    let asked = Query {
-        filter: None,
-        over: None,
-        chosen: None,
-        most: SHOWN,
-        of_each: SHOWN_OF_EACH,
-        may_be_whole: is_whole,
-    };
-    let found = find(&asked, trace, source)?;
+    let found = find(&Query::of_causes(SHOWN, is_whole), trace, source)?;
     let mut text = Vec::new();
     json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;
     Ok(text)

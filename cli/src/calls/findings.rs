@@ -12,6 +12,7 @@ use super::events::Events;
 use super::noise::Noise;
 use super::overlaps::{OverlapPass, Presences, Stretch, Stretches, WaitTicks};
 use super::query::{Query, ticks};
+use super::same_cause::{self, SameCause};
 use super::samples::Samples;
 use super::slow_call::SlowCall;
 use super::slowest::{self, Frames, SlowestPass};
@@ -19,6 +20,7 @@ use super::states::{CallStates, PreemptionContext};
 use super::tree::{TreePass, Trees, Wait};
 use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
+use crate::stacks::Together;
 use crate::symbols::Symbols;
 use crate::{off_cpu, selection, stacks, trace};
 
@@ -27,6 +29,8 @@ pub(crate) struct Finding {
     pub(crate) call: SlowCall,
     /// Calls of the function that are slow. `None`: the user said which calls are shown.
     pub(crate) slow_calls: Option<u64>,
+    /// The calls that this one stands for. `None`: only for itself, by the user's wish.
+    pub(crate) same_cause: Option<SameCause>,
     pub(crate) usual: Usual,
     pub(crate) explained: Explanation,
     pub(crate) meanwhile: Option<ConcurrentCall>,
@@ -51,7 +55,7 @@ pub(crate) struct Findings {
     pub(crate) is_whole_run: bool,
     /// Calls of each function that the bounds on their number leave out, the most first.
     pub(crate) not_shown: Vec<(FunctionId, u64)>,
-    /// The most calls that may be shown.
+    /// The most entries that may be shown.
     pub(crate) most: usize,
     /// The user said which calls are shown, slow or not.
     pub(crate) is_chosen: bool,
@@ -96,8 +100,11 @@ pub(crate) fn find(
             .map_or(0, |usual| ticks(clock, usual.p50))
     };
     let chosen = slowest::choose(found.calls, asked.most, asked.of_each, p50);
-    let not_shown = slowest::not_shown(found.outermost, &chosen);
-    let mut list = explain(trace, source, chosen, &usual, report.duration_ns)?;
+    let mut list = explain(trace, source, chosen.clone(), &usual, report.duration_ns)?;
+    let mut shown = chosen;
+    if let Some(most) = asked.causes {
+        (list, shown) = same_cause::merge(list, most, &found.outermost);
+    }
     for finding in list.iter_mut().filter(|_| !asked.is_chosen()) {
         finding.slow_calls = found.slow.get(&finding.call.function).copied();
     }
@@ -105,8 +112,8 @@ pub(crate) fn find(
         list,
         begin: selection::begin(source)?,
         is_whole_run,
-        not_shown,
-        most: asked.most,
+        not_shown: slowest::not_shown(found.outermost, &shown),
+        most: asked.causes.unwrap_or(asked.most),
         is_chosen: asked.is_chosen(),
         has_waits: !report.waits.is_empty(),
     })
@@ -144,7 +151,10 @@ pub(crate) fn explain(
     Ok(findings.collect())
 }
 
-/// One pass over the trace for each function that has slow calls.
+/// How many functions a pass over the trace looks at.
+const TOGETHER: usize = 4;
+
+/// The trees of the slow calls of each function.
 fn trees_by_function(
     source: &dyn Source,
     slow: &[SlowCall],
@@ -154,16 +164,28 @@ fn trees_by_function(
     let mut functions: Vec<FunctionId> = slow.iter().map(|call| call.function).collect();
     functions.sort_unstable();
     functions.dedup();
+    let calls: HashMap<Stretch, SlowCall> =
+        slow.iter().map(|call| (stretch(call), *call)).collect();
     let mut trees = HashMap::new();
-    for function in functions {
-        let calls = slow.iter().filter(|call| call.function == function);
-        let calls = calls.map(|call| (stretch(call), *call)).collect();
-        let most = usual
-            .get(&function)
-            .map_or(0, |usual| ticks(&source.info().clock, usual.p90));
-        let pass = || TreePass::new(function, &calls, most).with_states(states);
-        let workers = stacks::run(source, pass)?;
-        trees.insert(function, TreePass::gather(function, workers));
+    for functions in functions.chunks(TOGETHER) {
+        let of_function = |at: usize| {
+            // What further passes find is not used.
+            let function = functions.get(at).copied().unwrap_or_default();
+            let most = usual
+                .get(&function)
+                .map_or(0, |usual| ticks(&source.info().clock, usual.p90));
+            TreePass::new(function, &calls, most).with_states(states)
+        };
+        let pass = || Together::<_, TOGETHER>(std::array::from_fn(of_function));
+        let mut by_function = [const { Vec::new() }; TOGETHER];
+        for worker in stacks::run(source, pass)? {
+            for (passes, pass) in by_function.iter_mut().zip(worker.0) {
+                passes.push(pass);
+            }
+        }
+        for (&function, passes) in functions.iter().zip(by_function) {
+            trees.insert(function, TreePass::gather(function, passes));
+        }
     }
     Ok(trees)
 }
@@ -230,6 +252,7 @@ impl Explainer<'_> {
         Some(Finding {
             call,
             slow_calls: None,
+            same_cause: None,
             usual,
             meanwhile: place.and_then(|slow| self.meanwhile(slow, trees, &explained)),
             wait: tree.wait.filter(|wait| wait.waited >= call.total / 2),

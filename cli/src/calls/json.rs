@@ -42,6 +42,7 @@ struct Call<'a> {
     total_ns: u64,
     returned: bool,
     slow_calls: Option<u64>,
+    same_cause: Option<SameCause>,
     usual: Usual,
     excess_ns: u64,
     path: Vec<Part>,
@@ -71,6 +72,15 @@ pub(crate) struct Event<'a> {
     since_begin_ns: u64,
     times: u64,
     fields: Vec<JsonField<'a>>,
+}
+
+#[derive(Serialize)]
+struct SameCause {
+    calls: u64,
+    or_more: bool,
+    functions: u64,
+    total_ns: u64,
+    times: u64,
 }
 
 #[derive(Serialize)]
@@ -190,6 +200,13 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
         total_ns,
         returned: !call.is_open,
         slow_calls: finding.slow_calls,
+        same_cause: finding.same_cause.map(|same| SameCause {
+            calls: same.calls,
+            or_more: same.or_more,
+            functions: same.functions,
+            total_ns: info.clock.nanos(Ticks(same.total)).0,
+            times: same.times,
+        }),
         usual: Usual {
             calls: usual.calls,
             p50_ns: usual.p50,

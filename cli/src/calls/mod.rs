@@ -7,7 +7,7 @@
 //! | [`slowest`], `noise` | the first pass: the slowest calls; those that the system explains |
 //! | [`tree`], [`arguments`], [`events`] | the calls inside, and what the program said there |
 //! | [`overlaps`], [`states`], `samples` | what other threads did, what the thread did, and where it was |
-//! | [`cause`] | where the excess is |
+//! | [`cause`], [`same_cause`] | where the excess is; calls that have one cause |
 //! | [`findings`] | all of it for a trace |
 //! | [`words`], [`json`], [`document`] | the outputs |
 
@@ -20,6 +20,7 @@ pub(crate) mod json;
 mod noise;
 pub(crate) mod overlaps;
 pub(crate) mod query;
+pub(crate) mod same_cause;
 pub(crate) mod samples;
 pub(crate) mod slow_call;
 pub(crate) mod slowest;

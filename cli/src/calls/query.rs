@@ -11,6 +11,9 @@ use crate::selection::call_options::ChosenCalls;
 /// Calls that are shown unless the user says otherwise: in all, and of one function.
 pub(crate) const SHOWN: usize = 5;
 pub(crate) const SHOWN_OF_EACH: usize = 2;
+/// Calls whose causes are compared: in all, and of one function.
+const COMPARED: usize = 100;
+const COMPARED_OF_EACH: usize = 40;
 /// Calls of a function from which it has a usual call.
 pub(crate) const ENOUGH_CALLS: u64 = 20;
 /// A slow call takes at least `TIMES_P50` times the p50 and `TIMES_P90` times the p90, and no less
@@ -30,11 +33,26 @@ pub(crate) struct Query<'a> {
     /// Calls that are shown: in all, and of one function.
     pub(crate) most: usize,
     pub(crate) of_each: usize,
+    /// Calls that have one cause are shown once, and this many causes.
+    pub(crate) causes: Option<usize>,
     /// The usual values may come from the whole run.
     pub(crate) may_be_whole: bool,
 }
 
 impl Query<'_> {
+    /// The slow calls of a trace, by cause.
+    pub(crate) fn of_causes(shown: usize, may_be_whole: bool) -> Query<'static> {
+        Query {
+            filter: None,
+            over: None,
+            chosen: None,
+            most: COMPARED.max(shown),
+            of_each: COMPARED_OF_EACH.max(shown),
+            causes: Some(shown),
+            may_be_whole,
+        }
+    }
+
     /// Whether the user says which calls are shown, slow or not.
     pub(crate) fn is_chosen(&self) -> bool {
         self.over.is_some() || self.filter.is_some()

@@ -210,7 +210,7 @@ impl Trees {
 /// The pass.
 pub(crate) struct TreePass<'a> {
     function: FunctionId,
-    /// The slow calls of the function.
+    /// The slow calls, also those of other functions.
     slow: &'a HashMap<Stretch, SlowCall>,
     /// A call of at most so many ticks is usual.
     usual: u64,
@@ -350,7 +350,8 @@ impl Pass for TreePass<'_> {
             let waited = end.since(begin).0;
             tree.wait(Wait { waited, ..wait });
         }
-        if let Some(slow) = self.slow.get(&Stretch { thread, start, end }) {
+        let slow = self.slow.get(&Stretch { thread, start, end });
+        if let Some(slow) = slow.filter(|slow| slow.function == self.function) {
             self.trees.slow.push((*slow, tree.clone()));
         } else if !ended.clipped && ended.total() <= self.usual {
             self.trees.usual.add(tree);

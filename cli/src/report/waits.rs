@@ -19,7 +19,7 @@ const MAX: usize = 1 << 16;
 const MAX_HOLDERS: usize = 1 << 12;
 
 /// The object of a wait: its name, or its number if it has no name.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Object {
     pub(crate) reason: u8,
     name: u32,

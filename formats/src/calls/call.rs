@@ -112,6 +112,34 @@ pub struct EndedCall<T> {
 }
 
 impl<T> EndedCall<T> {
+    /// The same call with other data.
+    #[must_use]
+    pub fn with_data<U>(&self, data: U) -> EndedCall<U> {
+        let OpenCall {
+            start,
+            before,
+            function,
+            state,
+            ..
+        } = self.call;
+        EndedCall {
+            call: OpenCall {
+                start,
+                before,
+                function,
+                state,
+                data,
+            },
+            end: self.end,
+            exit: self.exit,
+            tail: self.tail,
+            clipped: self.clipped,
+            depth: self.depth,
+            children: self.children,
+            untimed: self.untimed,
+        }
+    }
+
     /// Ticks from its entry to its exit.
     #[inline]
     #[must_use]

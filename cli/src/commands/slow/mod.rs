@@ -31,11 +31,17 @@ const HELP: &str = "\
 A call is slow if it took over ten times the p50 and over five times the p90 of
 its function. Functions with fewer than 20 calls have no usual call. With
 --filter, the slowest calls of these functions are shown, slow or not.
-A slow call inside of another slow call is not shown by itself. At most two
-calls of a function are shown, unless you say which calls, or how many. A last
-line counts the others. --over shows those that took so long, slow or not. A
-call of at least half of its thread's time, such as main, then hides no calls
-inside, if its function has fewer than 20 calls.
+A slow call inside of another slow call is not shown by itself.
+
+Calls that have one cause are one entry, which shows the slowest of them: they
+waited for the same object while its holder was in the same function, the system
+took the CPU from them, or they are calls of one function with the excess in the
+same place. The 100 slowest calls are compared, and 40 of a function. A last
+line counts the others. --calls shows each call, at most two of a function.
+
+--over and --filter show each call that took so long, or is of that function,
+slow or not. A call of at least half of its thread's time, such as main, then
+hides no calls inside, if its function has fewer than 20 calls.
 
 The excess of a call is its time less the p50 of its function. The path below a
 call follows the excess inwards, for as long as one function has half of it or
@@ -82,9 +88,12 @@ Examples:
 pub(crate) struct Options {
     #[command(flatten)]
     traces: Traces,
-    /// Show at most N calls [default: 5]
+    /// Show at most N causes, or N calls [default: 5]
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one, hide_default_value = true)]
     limit: Option<NonZeroUsize>,
+    /// Show each call by itself, also if calls have one cause
+    #[arg(long = "calls", conflicts_with = "tasks")]
+    each: bool,
     /// Print JSON, times in nanoseconds
     #[arg(long)]
     json: bool,
@@ -110,16 +119,28 @@ impl Options {
     /// The query that the options make.
     fn query<'a>(&'a self, chosen: &'a ChosenCalls) -> Query<'a> {
         let over = self.calls.over_ns();
-        let most = self.limit.map(NonZeroUsize::get);
-        let all = self.selection.filter().is_some() || over.is_some() || most.is_some();
-        let most = most.unwrap_or(SHOWN);
+        let limit = self.limit.map(NonZeroUsize::get);
+        let shown = limit.unwrap_or(SHOWN);
+        let is_chosen = self.selection.filter().is_some() || over.is_some();
+        let may_be_whole = self.selection.is_of_whole_trace();
+        if !self.each && !is_chosen && !self.tasks {
+            let chosen = Some(chosen);
+            return Query {
+                chosen,
+                ..Query::of_causes(shown, may_be_whole)
+            };
+        }
         Query {
             filter: self.selection.filter(),
             over,
             chosen: Some(chosen),
-            most,
-            of_each: if all { most } else { SHOWN_OF_EACH },
-            may_be_whole: self.selection.is_of_whole_trace(),
+            most: shown,
+            of_each: match is_chosen || limit.is_some() {
+                true => shown,
+                false => SHOWN_OF_EACH,
+            },
+            causes: None,
+            may_be_whole,
         }
     }
 }

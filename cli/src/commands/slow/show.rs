@@ -108,6 +108,9 @@ fn call(
     let head = headline(info, found, at, finding);
     writeln!(out, "{}", ui::wrap_facts(&head, width, 4))?;
     let inner = width.saturating_sub(4);
+    if let Some(words) = same_cause(info, finding) {
+        writeln!(out, "    {}", ui::wrap(&words, inner, 4))?;
+    }
     let usual = usual_in_words(found, finding);
     writeln!(out, "    {}", ui::wrap(&usual, inner, 4))?;
     table(out, &path(info, finding), width)?;
@@ -154,6 +157,25 @@ fn headline(info: &TraceInfo, found: &Findings, at: usize, finding: &Finding) ->
         words.push("had not returned".to_owned());
     }
     words.join(" \u{b7} ")
+}
+
+/// The calls that have the same cause, if there are several.
+fn same_cause(info: &TraceInfo, finding: &Finding) -> Option<String> {
+    let same = finding.same_cause.filter(|same| same.calls > 1)?;
+    let functions = match same.functions {
+        1 => String::new(),
+        several => format!(" of {}", ui::things(several, "function")),
+    };
+    let total = ui::duration(info.clock.nanos(fdr_formats::Ticks(same.total)).0);
+    let times = match same.times {
+        times if times < same.calls => format!(", on {}", ui::things(times, "occasion")),
+        _ => String::new(),
+    };
+    let or_more = if same.or_more { "at least " } else { "" };
+    Some(format!(
+        "the slowest of {or_more}{}{functions} with this cause: {total} in all{times}",
+        ui::things(same.calls, "call"),
+    ))
 }
 
 /// How long calls of the function usually take.

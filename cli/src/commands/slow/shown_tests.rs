@@ -90,6 +90,7 @@ fn spanning_calls_hide_no_requested_calls() {
     let over = |ns| Query {
         over: Some(ns),
         of_each: SHOWN,
+        causes: None,
         ..ALL
     };
     let long = found(&trace, &over(3 * MS));
@@ -108,6 +109,7 @@ fn rare_long_calls_hide_those_inside() {
     let over = Query {
         over: Some(MS / 2),
         of_each: SHOWN,
+        causes: None,
         ..ALL
     };
     let found = found(&trace(&[(7, &worker.calls)]), &over);
@@ -189,4 +191,27 @@ fn lines_fit_and_locks_are_named() {
     found = find(&ALL, Path::new("memory"), &noted).expect("in memory");
     let text = text(&noted, &found, 80);
     assert!(!text.contains("docs/locks.md"), "{text}");
+}
+
+#[test]
+fn calls_of_one_cause_are_one_entry() {
+    let mut worker = slow_requests(&[5, 4, 3, 2, 1]);
+    worker.request(20, 5_000);
+    let trace = trace(&[(7, &worker.calls)]);
+    let all = found(&trace, &Query::of_causes(5, true));
+    assert_eq!(functions(&all), [HANDLE, HANDLE]);
+    let counts = |found: &Findings| -> Vec<u64> {
+        let same = found.list.iter().filter_map(|finding| finding.same_cause);
+        same.map(|same| same.calls).collect()
+    };
+    assert_eq!(counts(&all), [5, 1]);
+    assert_eq!(all.not_shown, []);
+    let shown = text(&trace, &all, 80);
+    let wanted = "\n    the slowest of 5 calls with this cause: 15.00 ms in all\n";
+    assert!(shown.contains(wanted), "{shown}");
+    assert_eq!(shown.matches("with this cause").count(), 1, "{shown}");
+    let one = found(&trace, &Query::of_causes(1, true));
+    assert_eq!(one.not_shown, [(FunctionId(HANDLE), 1)]);
+    // Each call by itself has none.
+    assert_eq!(counts(&found(&trace, &ALL)), [0_u64; 0]);
 }

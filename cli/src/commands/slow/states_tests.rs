@@ -33,6 +33,7 @@ const LONG: Query<'_> = Query {
     over: Some(900_000),
     most: 1,
     of_each: 1,
+    causes: None,
     ..ALL
 };
 

@@ -31,6 +31,7 @@ pub(super) const ALL: Query<'_> = Query {
     chosen: None,
     most: SHOWN,
     of_each: SHOWN_OF_EACH,
+    causes: None,
     may_be_whole: true,
 };
 
@@ -165,6 +166,7 @@ fn nothing_stands_out_where_all_calls_are_alike() {
     let asked = Query {
         filter: Some(&filter),
         of_each: 3,
+        causes: None,
         ..ALL
     };
     let told = sentences(&trace, &asked);
@@ -202,6 +204,7 @@ fn only_calls_over_the_time_are_shown() {
     let over = |ns| Query {
         over: Some(ns),
         of_each: SHOWN,
+        causes: None,
         ..ALL
     };
     assert_eq!(found(&trace, &over(5_900)).list.len(), 1);

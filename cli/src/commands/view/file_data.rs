@@ -105,12 +105,21 @@ struct SlowCall {
     since_first_ns: Option<u64>,
     total_ns: u64,
     slow_calls: Option<u64>,
+    same_cause: Option<SameCause>,
     /// Names and times alone.
     sentence: String,
     usual: Usual,
     path: Vec<Step>,
     wait: Option<Wait>,
     meanwhile: Option<ConcurrentCall>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct SameCause {
+    calls: u64,
+    or_more: bool,
+    total_ns: u64,
+    times: u64,
 }
 
 #[derive(Deserialize, Serialize)]

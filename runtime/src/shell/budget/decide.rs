@@ -148,6 +148,10 @@ impl Spent {
         }
     }
 
+    pub(super) fn own(&self) -> u64 {
+        self.own
+    }
+
     /// Millionths of the program's own time.
     pub(super) fn share(&self) -> u64 {
         (u128::from(self.sum()) * u128::from(MILLION) / u128::from(self.own.max(1))) as u64

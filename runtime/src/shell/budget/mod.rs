@@ -42,6 +42,8 @@ const LONG_NS: u64 = 20_000_000;
 const IDLE_NS: u64 = 1_000_000_000;
 /// A check may take one part in this many of the time.
 const PART_OF_CHECKS: u64 = 100;
+/// The recorder's own work has a fixed part, which is a large share of less CPU time than this, ns.
+const LEAST_OWN_NS: u64 = 20_000_000;
 /// Estimates of the ring are not stored anew before this time has passed, ns.
 const STALE_NS: u64 = 2_000_000;
 
@@ -248,10 +250,12 @@ impl Budget {
             };
             ring.store_estimate(0, &outside);
         }
-        ring.store_cost(RecordingCost {
-            share: self.lately.share(),
-            budget: self.costs.share,
-        });
+        if self.lately.own() >= LEAST_OWN_NS {
+            ring.store_cost(RecordingCost {
+                share: self.lately.share(),
+                budget: self.costs.share,
+            });
+        }
     }
 }
 
