@@ -27,7 +27,7 @@ pub(crate) struct Columns<'a> {
     pub(crate) spare: &'a [&'a str],
 }
 
-/// What is said of columns that were left out. `None`: none was.
+/// A line about the columns that were left out. `None`: no column was.
 pub(crate) fn no_room(left_out: &[&str]) -> Option<String> {
     let names = left_out.join(", ");
     (!names.is_empty())

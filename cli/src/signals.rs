@@ -117,7 +117,8 @@ impl Stop {
         Ok(self.wait_for_any(&other, end)?.contains(&true))
     }
 
-    /// The same for several places. Which of them can be read: none if the end was asked for.
+    /// The same for several descriptors. Returns which of them can be read. If a signal asked for the end, none is
+    /// marked.
     ///
     /// # Errors
     /// What the system says.

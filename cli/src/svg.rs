@@ -88,7 +88,7 @@ pub(crate) fn text(
     Ok(())
 }
 
-/// As much of a text as so many units of width hold. Empty if that is too little to read.
+/// The text, shortened to `width` units of the picture. Empty if there is no room for three letters.
 pub(crate) fn fitting(text: &str, width: f64) -> Cow<'_, str> {
     let letters = (width / LETTER) as usize;
     match letters {

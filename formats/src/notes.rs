@@ -55,7 +55,7 @@
 //! | 8 | 8 | the number; of a text its whole length, which is larger where it was cut |
 //! | 16 | | the text, zeros up to a multiple of 8 |
 //!
-//! The kinds 1 to 11, 15 and 17 are those of `xray::payload`.
+//! `xray::payload` has the other kinds, up to 23. A new kind gets a number that neither file uses.
 
 use crate::bytes::{ByteOrder, Fields};
 

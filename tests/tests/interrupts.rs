@@ -1,7 +1,7 @@
 //! Signals end the tool while it makes files and folders. Each output is complete under its name, or is not there.
-//! Nothing is left under another name, in the output's folder or in the one for temporary files. strace sends the
-//! signal within system calls, of each kind and each number; other runs get it, and a second one, from outside, after
-//! one of many delays.
+//! Nothing is left under another name, in the output's folder or in the one for temporary files. In some runs strace
+//! sends the signal within a system call: the first, second, … call of each kind. In other runs the test sends the
+//! signal and then a second one, after one of many delays.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! `fdr top`: its figures are those of a trace of the same moment and of the program itself, and the terminal is as before
-//! when it ends.
+//! `fdr top`: its figures are the same as those of a trace of the same moment, and as the counts of the program itself.
+//! When it ends, the terminal is as before.
 
 use std::fs::{self, File};
 use std::io::Write as _;

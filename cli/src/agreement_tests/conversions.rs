@@ -62,7 +62,7 @@ const OTHER_RULE: &str = "tcstate";
 /// marks in between: it is clipped as well.
 const OF_WHOLE_CALLS: [&str; 2] = ["heph", "htdump"];
 
-/// Of the 1,000 traces, every so many are converted.
+/// One of this many traces is converted.
 const STEP: usize = 25;
 
 #[test]

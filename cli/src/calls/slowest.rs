@@ -15,7 +15,8 @@ use crate::report::rows::ThreadRow;
 use crate::selection::call_options::ChosenCalls;
 use crate::stacks::Pass;
 
-/// The part of its thread's time from which a call of a function with few calls hides no call inside of it.
+/// A call of a function with few calls, such as `main`, hides no slow calls inside it if it takes at least this part of
+/// its thread's time.
 const FRAME: f64 = 0.5;
 
 /// Calls of a function.
@@ -94,7 +95,7 @@ pub(crate) struct SlowestPass<'a> {
     thread: ThreadId,
 }
 
-/// What tells a call that spans its thread, such as `main`, from a slow one.
+/// The data by which a call that spans its thread, such as `main`, is distinguished from a slow call.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     /// Functions that have too few calls for a usual one.

@@ -13,13 +13,15 @@ use crate::off_cpu::Split;
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
-/// The part that the state of the excess has of it, at least; and the thread that had the CPU of the time.
+/// The minimum part: of the excess, for the state that explains it; of the time of the preemptions, for the thread that
+/// had the CPU.
 const MAX: f64 = 0.5;
-/// A call that ran for this part of the excess computed: who computes for long is preempted now and then.
+/// If a call ran for at least this part of the excess, it is said to compute, not to be preempted, because a thread
+/// that computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
-/// It is told that the thread was preempted, too, from that part of the time on.
+/// The sentence about a thread that computed also mentions preemptions if they took at least this part of the time.
 const TOLD: f64 = 0.2;
-/// Page faults from which a call's are told.
+/// The words mention a call's page faults from this number on.
 const MANY_FAULTS: u64 = 1024;
 
 /// Who had the CPU of a call that was preempted.
@@ -27,7 +29,7 @@ const MANY_FAULTS: u64 = 1024;
 pub(crate) enum Preemptor {
     /// A thread of the trace, which was in that function.
     Thread(ThreadId, Option<FunctionId>),
-    /// Several threads of the trace, one after the other, which were in that function if they were in the same.
+    /// Several threads of the trace, one after the other. The function is there if all of them were in the same one.
     Several(Option<FunctionId>),
     /// None of the trace.
     Another,
@@ -45,7 +47,7 @@ pub(crate) struct CallStates {
     pub(crate) page_faults: u64,
 }
 
-/// What helps to find it.
+/// The data by which the preemptor is found.
 pub(crate) struct PreemptionContext<'a> {
     pub(crate) states: &'a States,
     pub(crate) schedule: &'a Schedule,

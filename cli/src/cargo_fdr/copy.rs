@@ -112,7 +112,7 @@ impl Copier<'_> {
         }
     }
 
-    /// A link stays what it is as long as it points into the workspace.
+    /// A relative link is copied as it is if it points into the workspace. Otherwise the copy gets an absolute link.
     fn link(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
         let bad = || from.display().to_string();
         let mut target = fs::read_link(from).with_context(bad)?;

@@ -20,7 +20,8 @@ pub(crate) enum Recorder {
 }
 
 impl Recorder {
-    /// What the person said, or what fits this program: the recorder that it was built beside, or its version.
+    /// The recorder of the option. Without the option, the one that fits this program: the source tree in which it was
+    /// built, or its own version.
     ///
     /// # Errors
     /// Where a path holds no recorder.

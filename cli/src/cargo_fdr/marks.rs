@@ -104,7 +104,8 @@ impl Verdict {
     }
 }
 
-/// A module that is in a file of its own: the modules around it in this file, then itself.
+/// A module that is in a file of its own. The path has the modules of this file that contain it, then the module
+/// itself.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Module {
     pub(crate) path: Vec<Step>,
@@ -219,7 +220,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An attribute with the line that it has to itself, or with the one space behind it.
+    /// The range to remove with an attribute. If the attribute is alone on its line, this is the whole line. Otherwise
+    /// it is the attribute and one space behind it.
     fn with_space(&self, mark: Range<usize>) -> Range<usize> {
         let behind = &self.text[mark.end..];
         let line_end = ["\n", "\r\n"]

@@ -92,9 +92,9 @@ pub(crate) fn to_stdout(output: Option<&Path>) -> Option<&'static str> {
         .map(|_| "-o -")
 }
 
-/// Runs a command for the traces that are named, one after the other: of a folder, for all in it. As
-/// [`each`]. The command is also told whether there are several. `alone`: an option that was given and that has room
-/// for one trace.
+/// Runs a command for each named trace, one after the other, as [`each`] does. A folder stands for all traces in it.
+/// The second argument of `run` says whether there are several traces. `alone`: an option of the command line that is
+/// for one trace only, if it was given.
 pub(crate) fn each_trace(
     named: &[PathBuf],
     alone: Option<&str>,
@@ -164,7 +164,7 @@ impl Headings {
         }
     }
 
-    /// What stands over the next answer: nothing where there is but one.
+    /// The heading of the next answer. It is empty if there is only one answer.
     pub(crate) fn next(&mut self, trace: &Path) -> String {
         let first = std::mem::take(&mut self.first);
         match (self.several, first) {

@@ -106,7 +106,7 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
     Ok(Status::Done)
 }
 
-/// The folder and the name of a trace: as it was given, or, of one that was given as `.` or `..`, its own.
+/// The folder and the name of a trace, as the user gave them. For `.` and `..`, the real folder and name.
 fn called(trace: &Path) -> anyhow::Result<(PathBuf, OsString)> {
     let parts = |path: &Path| Some((path.parent()?.to_owned(), path.file_name()?.to_owned()));
     if let Some(parts) = parts(trace) {

@@ -37,7 +37,7 @@ impl WriteThread {
             for mut bytes in filled {
                 to.write_all(&bytes)?;
                 bytes.clear();
-                // Nobody may be waiting for it any more.
+                // The encoder may have ended, and then needs no empty buffer.
                 let _ = empty.send(bytes);
             }
             to.flush()

@@ -181,7 +181,7 @@ impl Stack {
         self.calls.lose();
     }
 
-    /// The innermost open call made so many calls that left no records.
+    /// The innermost open call made `calls` calls that left no records.
     pub(crate) fn short_calls(&mut self, time: Ticks, calls: u64, ticks: u64) {
         let ticks = self.calls.short_calls(time, ticks);
         self.short.add(ShortCalls { calls, ticks });
@@ -407,7 +407,7 @@ fn settle(ended: &EndedCalls, count: usize, stats: &mut [Option<Box<Stats>>], to
     }
 }
 
-/// The same for the time in which the thread did not run: all of it.
+/// Adds the times of these calls to the time off the CPU. The thread did not run during any part of them.
 #[inline(never)]
 fn settle_away(
     ended: &EndedCalls,

@@ -27,7 +27,7 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// One with that name, or with that number if it has none.
+    /// An object with that name. If `name` is 0, the object has no name, and `number` identifies it.
     pub(crate) fn new(reason: u8, name: u32, number: u64) -> Object {
         let number = if name == 0 { number } else { 0 };
         Object {

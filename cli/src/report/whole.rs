@@ -227,7 +227,7 @@ fn take_from_shared(
         shared.calls -= calls;
         shared.total = Ticks(shared.total.0.saturating_sub(known.sum));
         shared.own = Ticks(shared.own.0.saturating_sub(known.own));
-        // Nobody knows which of the lengths are left.
+        // The trace does not say which lengths the remaining calls have.
         shared.lengths = Vec::new();
         shared.longest = Ticks(0);
     }

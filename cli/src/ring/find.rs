@@ -63,7 +63,7 @@ pub(crate) fn process_number(text: &str) -> Result<u32, &'static str> {
 /// The rings that the process records into. A process that is being started is waited for, a second at most.
 ///
 /// # Errors
-/// Where there is no such process, it may not be looked into, or it does not record.
+/// If there is no such process, if this user may not inspect it, or if it does not record.
 pub(crate) fn rings(process: u32, what: RingAccess) -> anyhow::Result<Vec<Mapped>> {
     let since = Instant::now();
     loop {

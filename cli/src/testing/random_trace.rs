@@ -25,8 +25,9 @@ enum Event {
 }
 
 impl RandomTrace {
-    /// Of five functions; the odder, the more edges are missing. Times are whole microseconds, of which Heph's are.
-    /// `least`: so many are between two events at least. `back`: of 1,000 events, before so many the clock goes back.
+    /// A trace of five functions. Times are whole microseconds, because Heph's times are. The seed decides how many
+    /// edges are missing. `least`: the least number of microseconds between two events. `back`: before how many of
+    /// 1,000 events the clock goes back.
     pub(crate) fn new(seed: u64, least: u64, back: u64) -> RandomTrace {
         let mut random = Random::new(seed);
         let odd = [0, 5, 30, 100][seed as usize % 4];

@@ -322,12 +322,12 @@ impl Line {
         stack.run_packed(window, &mut paths, packed);
     }
 
-    /// The innermost open call made so many calls that left no records.
+    /// The innermost open call made `calls` calls that left no records.
     pub(super) fn short_calls(&mut self, tree: &mut Tree, time: Ticks, calls: u64, ticks: u64) {
         let caller = self.stack.open().last().map_or(self.root, |open| open.data);
         let node = tree.child(caller, Label::Short);
         let ticks = self.stack.short_calls(time, ticks);
-        // What short calls did is known of none; nearly all ran.
+        // The trace has no states of short calls. They count as running, because nearly all of them ran.
         let is_counted = self.by.as_ref().is_none_or(|by| by.state == State::Running);
         tree.count_calls(node, if is_counted { ticks } else { 0 }, calls);
     }

@@ -67,7 +67,7 @@ impl Paths {
         }
     }
 
-    /// Takes the means of so many runs of each side, and adds up what each path has with all that it called.
+    /// Divides the sums of each side by its number of runs. Then adds to each path the sums of all paths below it.
     pub(crate) fn settle(&mut self, runs: [u64; 2]) {
         for node in &mut self.nodes {
             for (own, runs) in node.own.iter_mut().zip(runs) {

@@ -1,5 +1,5 @@
-//! The API without any environment, in the order of a person who tries it out. Each step checks what
-//! it can see itself and prints a line; what traces hold is for the test that runs this.
+//! The API without any environment, in the order of a person who tries it out. Each step checks what the program itself
+//! can see, and prints a line. The test that runs the program checks the traces.
 
 use std::env;
 use std::error::Error as _;

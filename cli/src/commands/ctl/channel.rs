@@ -38,7 +38,7 @@ pub(super) struct Channel {
 /// The blocks of the rings that the process records into: one, or more where it has several versions of the recorder.
 ///
 /// # Errors
-/// Where there is no such process, it may not be looked into, or it does not take commands.
+/// If there is no such process, if this user may not inspect it, or if it takes no commands.
 pub(super) fn open(process: u32) -> anyhow::Result<Vec<Channel>> {
     let mut channels = Vec::new();
     for mapped in find::rings(process, RingAccess::Writing)? {

@@ -110,7 +110,7 @@ impl Job<'_> {
 }
 
 impl Saved {
-    /// Why the ring has, or should have, what is not in the trace; `None` where the trace has all of it.
+    /// Why the trace lacks something that the ring has or should have. `None`: the trace has all of the ring.
     pub(super) fn why_not_whole(&self) -> Option<&'static str> {
         if !self.damage.is_empty() {
             Some("is damaged")

@@ -194,7 +194,8 @@ impl<'a> Making<'a> {
             if !is_around {
                 self.graph.all = self.graph.all.saturating_add(total);
             }
-            // Is a call of the same function, or of the same pair, around it?
+            // The total time of a call inside another call of the same function, or of the same pair, is not added
+            // again.
             let (mut again, mut again_pair) = (false, false);
             let mut inner = function;
             for (nth, outer) in self
@@ -347,7 +348,7 @@ pub(super) mod tests {
         assert_eq!(edges, [("parse", "parse", 4, 70), ("parse", "read", 8, 40)]);
         let graph = Graph::new(example(), Part::To(&read));
         let (nodes, edges) = sums(&graph);
-        // 26 ns of two calls by main, 40 ns of eight by parse, 7 ns of one by nobody.
+        // 26 ns in two calls from main, 40 ns in eight calls from parse, 7 ns in one call without a caller.
         assert_eq!(
             nodes,
             [

@@ -191,7 +191,7 @@ impl Session<'_> {
         })
     }
 
-    /// One connection, from its beginning to what there is to say of it. Whether anything came.
+    /// Serves one connection to its end, and prints the lines about it. Returns whether any bytes came.
     fn serve(&self, mut peer: Peer) -> bool {
         let limit = self.options.max_size;
         let mut path = PathBuf::new();

@@ -21,7 +21,7 @@ pub(super) struct Outcome {
 
 const ENDED: &str = "a command that is killed writes no trace at its end, and leaves its ring";
 
-/// The lines to be said.
+/// The lines that the command prints on stderr.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     match outcome.traces.as_slice() {
@@ -36,7 +36,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
         }
     }
     for (path, ring) in &outcome.rings {
-        // A process that goes on, beside traces that it has written, is as it should be.
+        // The ring of a running process needs no line if traces were written: the process still records.
         if outcome.traces.is_empty() || !ring.runs() {
             lines.push(match ring.runs() {
                 true => format!("{} was left: {}", ui::path(path), ring.in_words()),

@@ -64,7 +64,7 @@ pub(super) struct NearCall {
     pub(super) cpus: [Option<CpuId>; 2],
 }
 
-/// What the program said.
+/// A note of the program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NearNote {
     distance: u64,

@@ -162,7 +162,7 @@ impl Rule {
                 ..
             } => (self.keep.events, &self.events),
             Mark::Note { time, kind, body } => {
-                // A note that can't be read is given to nobody.
+                // A note that can't be decoded is left out, because it may contain anything.
                 let body = Note::decode(kind, body).and_then(|note| self.note(note).encode());
                 match body {
                     Some(body) => {

@@ -16,14 +16,14 @@ use crate::ui;
 
 /// Functions that are named of those whose calls a bound leaves out.
 const NAMED: usize = 3;
-/// The longest bound that is proposed, in times the one that was in force.
+/// The largest bound that is proposed, as a multiple of the current one.
 const MORE: u64 = 4;
 
 pub(super) fn write(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyhow::Result<()> {
     write_within(out, info, found, ui::columns().unwrap_or(usize::MAX))
 }
 
-/// The same in so many columns.
+/// The same within `width` columns.
 pub(super) fn write_within(
     out: &mut dyn Write,
     info: &TraceInfo,
@@ -262,7 +262,7 @@ impl Line {
         self.around() + without.chars().count() <= room
     }
 
-    /// The name in so many columns: without its crate if it must be, and then without its middle.
+    /// The line within `room` columns. If the name does not fit, it first loses its crate, and then its middle.
     fn within(&self, room: usize) -> String {
         let most = room.saturating_sub(self.around());
         let name = ui::last_parts(&self.name, most);

@@ -202,7 +202,7 @@ fn unix_error(clock: &Clock, ends: [u64; 2]) -> Option<u64> {
     Some((1_000 + of_rate.ceil() as u64).saturating_add(moved))
 }
 
-/// What has to be said of a trace before its figures are believed.
+/// The warnings about a trace that a reader of its figures needs.
 pub(super) fn notes(viewed: &ViewedTrace, words: Words) -> Vec<String> {
     let info = viewed.info();
     let mut notes = viewed.notes.clone();

@@ -73,7 +73,7 @@ impl Archive {
         })
     }
 
-    /// The head of a file: the same for the same bytes, whoever owns them.
+    /// The head of a file. It does not depend on the file's owner and times, so equal files give equal archives.
     fn head(&self, path: &Path, size: u64) -> io::Result<Header> {
         let mut head = Header::new_ustar();
         head.set_path(self.name.join(path.file_name().unwrap_or_default()))?;

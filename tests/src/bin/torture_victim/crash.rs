@@ -86,7 +86,7 @@ impl Drop for Twice {
 
 /// The crash itself.
 fn now(kind: u64) {
-    // SAFETY: none of it is meant to be sound: the process is to die of it here and now.
+    // SAFETY: this is unsound on purpose: the process must die of it here.
     unsafe {
         match kind {
             crash::WRITE => std::ptr::without_provenance_mut::<u32>(16).write_volatile(1),

@@ -1,5 +1,5 @@
-//! Each thread has a timer of its own that interrupts it ten thousand times a second, wherever it is, the
-//! recorder included; the handler calls traced functions.
+//! Each thread has its own timer, which interrupts it ten thousand times a second at any instruction, also inside the
+//! recorder. The handler calls traced functions.
 
 use std::cell::Cell;
 use std::ptr;

@@ -113,7 +113,7 @@ impl Durations {
             .sum()
     }
 
-    /// The duration that so many calls do not exceed.
+    /// The duration that `calls` of the calls do not exceed.
     pub(super) fn nth(&self, calls: f64) -> f64 {
         let mut before = 0.0;
         for cell in &self.cells {

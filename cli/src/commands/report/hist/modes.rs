@@ -11,7 +11,7 @@ use super::durations::Durations;
 const STEPS: f64 = 32.0;
 /// The longest duration is below 2^64 ns.
 const OCTAVES: usize = 64;
-/// Below so many calls, there are no modes to tell.
+/// A distribution of fewer calls has no modes.
 pub(super) const MIN_CALLS: u64 = 20;
 /// The width of the smoothing in steps, at least and at most. An eighth of an octave is 9 % of a duration.
 const NARROW: f64 = STEPS / 8.0;
@@ -121,8 +121,9 @@ fn counts(durations: &Durations) -> Vec<f64> {
     counts
 }
 
-/// The step of a coarse clock, ns: the least difference of two durations, if it is no more than the shortest. Between its
-/// steps there are no calls, which makes no modes. 0: the clock is fine, or there are too few durations to tell.
+/// The step of a coarse clock, in ns: the least difference of two durations, if it is at most the shortest duration. No
+/// calls lie between the steps of such a clock, and these gaps must not separate modes. 0: the clock is fine, or there
+/// are too few durations to know.
 fn tick(durations: &Durations) -> f64 {
     let cells = &durations.cells;
     let steps = cells.windows(2).map(|pair| pair[1].from - pair[0].from);
