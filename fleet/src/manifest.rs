@@ -187,7 +187,7 @@ fn read_once(store: &Store) -> anyhow::Result<Option<Days>> {
         };
         let day = days.days.entry(date.to_owned()).or_default();
         match parse::<Commit>(&text) {
-            // Without its manifest nobody knows which commits of a day count.
+            // Without the manifest there is no way to know which commits of a day are valid.
             Ok(_) if day.is_damaged => {}
             Ok(commit) => day.commits.push(commit),
             Err(error) => {

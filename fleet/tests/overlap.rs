@@ -40,7 +40,7 @@ fn each_call_counts_once() {
         clipped <= across && open + across >= 0,
         "{clipped} of {across}"
     );
-    // Alone, each dump has what it has.
+    // Read alone, each dump shows all of its own calls.
     let alone = Folder::new();
     export(&alone, &paths[..1]);
     assert_eq!(

@@ -9,7 +9,7 @@ use crate::tidy;
 use xtask::process::{cargo, command, run as run_command, work_folder};
 use xtask::{NOT_JUDGED, Result};
 
-/// Adds each check to the tally. A guard that could not count is said aloud, and is a failure in CI.
+/// Adds each check to the tally. If the guard can't count, a line says so, and CI fails.
 ///
 /// # Errors
 ///

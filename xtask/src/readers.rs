@@ -230,7 +230,7 @@ impl Reader {
         }
     }
 
-    /// Installs what is none of Debian's packages. What fails is told.
+    /// Installs the readers that are not Debian packages. Reports those that can't be installed.
     fn install_below_target(&self, log: &Path) {
         told(match self.origin {
             Origin::Debian(_) => Ok(()),

@@ -29,7 +29,7 @@ struct Sanitizer {
     says: &'static str,
     /// Configuration for the compiler.
     flags: &'static str,
-    /// What `cargo test` is told, line by line.
+    /// The lines of arguments for `cargo test`.
     suites: &'static [&'static str],
 }
 

@@ -89,7 +89,7 @@ pub(crate) fn over(words: &Words) -> Option<f64> {
 /// Measures, and prints the table.
 ///
 /// # Errors
-/// If the bench program can't be built or does not run at all. A configuration that can't be measured is told in
+/// If the bench program can't be built or does not run at all. A configuration that can't be measured is reported in
 /// the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let rounds = match options.quick {
@@ -250,8 +250,8 @@ fn leaf_instructions(program: &Path) -> Result<Twins> {
     Ok([per_call("untraced")?, per_call("traced")?])
 }
 
-/// The events that callgrind counts of a program, start-up included, by its names for them (`Ir`: instructions);
-/// and what the program and valgrind said.
+/// The events that callgrind counts of a program, start-up included, by its names for them (`Ir`: instructions); and
+/// the output of the program and of valgrind.
 ///
 /// # Errors
 /// If valgrind is missing, or can't run the program.

@@ -22,7 +22,7 @@ impl Words {
         Words(text.split_whitespace().filter_map(word).collect())
     }
 
-    /// The value of a key, where it was said.
+    /// The value of a key, if the program printed it.
     pub(crate) fn find(&self, key: &str) -> Option<f64> {
         self.0.get(key).copied()
     }
@@ -30,7 +30,7 @@ impl Words {
     /// The value of a key.
     ///
     /// # Errors
-    /// If it was not said.
+    /// If the program did not print it.
     pub(crate) fn get(&self, key: &str) -> Result<f64> {
         Ok(self
             .find(key)

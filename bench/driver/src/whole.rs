@@ -1,6 +1,6 @@
-//! `cargo xtask bench whole`: what the recorder costs programs that nobody here wrote, marked whole by `cargo fdr
-//! instrument`. Each has a workload. The unmarked program, and the marked one off and on, run in turn. Traces are held
-//! against the accounting, and against each other where the calls do not depend on time.
+//! `cargo xtask bench whole`: what the recorder costs other people's programs, marked whole by `cargo fdr instrument`.
+//! Each has a workload. The unmarked program, and the marked one off and on, run in turn. Traces are held against the
+//! accounting, and against each other where the calls do not depend on time.
 
 mod build;
 mod estimates;

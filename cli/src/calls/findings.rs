@@ -25,7 +25,7 @@ use crate::{off_cpu, selection, stacks, trace};
 /// A slow call, and what was found of it.
 pub(crate) struct Finding {
     pub(crate) call: SlowCall,
-    /// Calls of the function that are slow. `None`: the user said which calls are shown.
+    /// How many calls of the function are slow. `None`: the user chose the calls by options.
     pub(crate) slow_calls: Option<u64>,
     pub(crate) usual: Usual,
     pub(crate) explained: Explanation,
@@ -53,7 +53,7 @@ pub(crate) struct Findings {
     pub(crate) not_shown: Vec<(FunctionId, u64)>,
     /// The most calls that may be shown.
     pub(crate) most: usize,
-    /// The user said which calls are shown, slow or not.
+    /// The user chose the calls by options, so they may not be slow.
     pub(crate) is_chosen: bool,
     /// The trace knows of waits for locks, conditions or channels.
     pub(crate) has_waits: bool,

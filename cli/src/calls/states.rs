@@ -16,8 +16,8 @@ use crate::ui;
 /// The minimum part: of the excess, for the state that explains it; of the time of the preemptions, for the thread that
 /// had the CPU.
 const MAX: f64 = 0.5;
-/// If a call ran for at least this part of the excess, it is said to compute, not to be preempted, because a thread
-/// that computes for long is preempted now and then.
+/// If a call ran for at least this part of the excess, its state counts as computing, even if it was preempted for
+/// longer. A thread that computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
 /// The sentence about a thread that computed also mentions preemptions if they took at least this part of the time.
 const TOLD: f64 = 0.2;

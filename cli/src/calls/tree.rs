@@ -212,7 +212,7 @@ pub(crate) struct TreePass<'a> {
     function: FunctionId,
     /// The slow calls of the function.
     slow: &'a HashMap<Stretch, SlowCall>,
-    /// A call of at most so many ticks is usual.
+    /// A call of at most this many ticks is usual.
     usual: u64,
     states: Option<&'a States>,
     thread: ThreadId,

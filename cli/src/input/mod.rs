@@ -7,7 +7,7 @@
 //! | [`traces`] | a folder of traces becomes the paths in it |
 //! | `file` | standard input and compressed files become a plain file without a name ([`packed`]) |
 //! | `source` | an archive becomes a folder; a ring, a file of a format, or a folder becomes a source |
-//! | `DamagedSource` | the damage of a compressed file is told with that of the trace |
+//! | `DamagedSource` | reports the damage of a compressed file together with the damage of the trace |
 
 pub(crate) mod exports;
 pub(crate) mod packed;

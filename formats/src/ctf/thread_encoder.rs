@@ -178,7 +178,7 @@ impl ThreadEncoder {
         template.head(time, out);
     }
 
-    // The hot path is the other one of two callers.
+    // This function has two callers. It must be inlined into the one that is the hot path.
     #[inline(always)]
     pub(super) fn call(&mut self, call: &Call, times: &mut Times, cut: &mut CutShort) {
         self.settle();

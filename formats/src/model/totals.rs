@@ -332,7 +332,7 @@ mod tests {
         );
     }
 
-    /// A caller of 1,000 ticks, of which calls of another function took a part that nobody measured.
+    /// A caller of 1,000 ticks. Calls of another function, which were not measured, took a part of this time.
     fn with_caller(own_of_calls: u64, around: u64, outside: u64) -> [Figures; 2] {
         let totals = |id, own, estimate| FunctionTotals {
             function: FunctionId(id),

@@ -125,9 +125,9 @@ impl Ring {
         Some(ring)
     }
 
-    /// Replaces the parent's ring by memory of the child's own. The fork may have been
-    /// made in a signal handler. Then the interrupted code may still finish a record in `slot`, or may still
-    /// claim a slot. That code finds the same values as before, and nobody reads what it writes.
+    /// Replaces the parent's ring by memory of the child's own. The fork may have been made in a signal handler. Then
+    /// the interrupted code may still finish a record in `slot`, or may still claim a slot. That code finds the same
+    /// values as before, and what it writes is never read.
     ///
     /// If a step fails, the parts that are left stay shared.
     pub(crate) fn leave(&self, slot: Option<&Slot>) {

@@ -404,7 +404,7 @@ pub(super) mod tests {
     use crate::ring::layout::FUNCTIONS_STEP;
     use std::ffi::CString;
 
-    /// A ring in a file, of so many regions of eight chunks.
+    /// A ring in a file, with `regions` regions of eight chunks.
     pub(in crate::ring) fn ring(name: &str, regions: u64) -> Ring {
         let path = std::env::temp_dir().join(format!("fdr-space-{name}-{}", std::process::id()));
         let path = CString::new(path.to_string_lossy().into_owned()).expect("no NUL");

@@ -38,7 +38,7 @@ const PERIOD_NS: u64 = 1_000_000_000;
 /// The triggers, once the recorder is up.
 static TRIGGERS: Lasting<&'static [Trigger]> = Lasting::new();
 
-/// The state of this process. Nobody holds it longer than a dump takes.
+/// The state of this process. No thread holds the lock longer than a dump takes.
 static STATE: Lock<Progress> = Lock::new(Progress::new());
 
 /// Whether the state is a copy of the parent's, which may have been about to change.

@@ -121,7 +121,7 @@ pub(crate) fn alone(mut work: &mut dyn FnMut()) {
         _size: libc::size_t,
         work: *mut libc::c_void,
     ) -> libc::c_int {
-        // SAFETY: our own reference comes back, and nobody else has it.
+        // SAFETY: our own reference comes back, and no other code has it.
         let work = unsafe { &mut *work.cast::<&mut dyn FnMut()>() };
         work();
         1

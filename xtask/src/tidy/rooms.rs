@@ -79,7 +79,7 @@ const SPAN: &str = "Span";
 /// Where the table above is.
 const TABLE: &str = "xtask/src/tidy/rooms.rs";
 
-/// Where the table is told to people.
+/// The page that shows the table to people.
 const PAGE: &str = "ARCHITECTURE.md";
 
 /// One room's use of another.

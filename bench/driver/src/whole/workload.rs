@@ -176,7 +176,7 @@ pub(super) const WORKLOADS: [Workload; 11] = [
     ours("cranelift-codegen", "cranelift-codegen", "10000", true),
 ];
 
-/// A program of ours, which is told how much to do.
+/// A program of ours. Its arguments say how much it does.
 const fn ours(
     name: &'static str,
     program: &'static str,

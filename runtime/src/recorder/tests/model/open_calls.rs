@@ -1,6 +1,6 @@
-//! The models of open calls and totals: a thread whose short calls leave no records, during a copy and during a count,
-//! also while its slot gets a new owner, and a row during a read. A second rig makes the same edges one by one. A
-//! reader must find what that rig holds after one of its edges.
+//! The models of open calls and totals. A reader copies or counts a thread whose short calls leave no records, also
+//! while the slot gets a new owner. Another reader reads a row of totals while it changes. A second rig makes the same
+//! edges one by one. The first reader must find the state of the second rig after one of its edges.
 //!
 //! The function and the CPU of a frame are not modelled, because one load has both, and two stores. The tick behind
 //! them is.
