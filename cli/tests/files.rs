@@ -134,7 +134,7 @@ fn broken_pipes_are_no_errors() {
             "{words:?}: {output:?}"
         );
     }
-    // Of wrong usage, which nobody reads of, it is one still.
+    // Wrong usage is an error even if its message has no reader.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let status = command().arg("nonsense").stderr(writer).status().unwrap();

@@ -1,5 +1,5 @@
 //! Packed traces through the whole tool. Every command reads them like plain traces. `unpack` gives every byte back.
-//! Damaged and hostile ones are told.
+//! Damage is reported, also that of hostile files.
 
 use std::fs;
 use std::path::Path;

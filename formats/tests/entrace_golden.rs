@@ -1,5 +1,5 @@
-//! ENTRACE files of other people's programs, read completely. What they hold was told by their makers
-//! and by a decoder of its own, not by this library.
+//! ENTRACE files of other people's programs, read completely. The expected contents come from their makers and from an
+//! independent decoder, not from this library.
 
 use std::collections::BTreeMap;
 

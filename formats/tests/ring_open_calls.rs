@@ -15,9 +15,9 @@ use fdr_formats::source::drive;
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Edge, FunctionId, Ticks};
 
-/// A ring whose thread goes on between two readings.
+/// A ring whose thread makes progress between two reads.
 struct GoesOn {
-    /// Its bytes until so many readings were made, and afterwards.
+    /// The bytes for the first `readings` reads, and the bytes for later ones.
     moments: [Vec<u8>; 2],
     readings: usize,
     made: Arc<AtomicUsize>,

@@ -239,7 +239,7 @@ fn the_programs_earlier_handler_runs_after_ours() {
     let arguments = ["main", "null", "own"];
     let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
     assert_eq!(outcome.status.code(), Some(77), "{outcome:?}");
-    // It was told the address, as the kernel tells it.
+    // The handler got the address that the kernel gives.
     assert_eq!(outcome.stdout, "own 0x10\n");
     assert_eq!(CRASHER.untraced(&arguments).stdout, outcome.stdout);
     // Such a handler might have mended it: the ring stays as well.

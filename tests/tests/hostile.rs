@@ -1,6 +1,6 @@
-//! Hostile users of the machine. They put files and links where traces go, run programs that have more rights than they
-//! have, and choose the names that are printed. The recorder leaves their files as they are, and nobody else can read
-//! or change the recorder's files.
+//! Hostile users of the machine. They put files and links where traces go, run programs that have more rights than
+//! their users, and choose the names that are printed. The recorder leaves their files as they are, and other users
+//! can't read or change the recorder's files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

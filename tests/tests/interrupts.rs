@@ -52,7 +52,7 @@ const CALLS: [&str; 16] = [
     "futex",
 ];
 
-/// A trace of so many calls on each of three threads, and what the commands read of it.
+/// Makes a trace of `calls` calls on each of three threads, and the other inputs of the commands from it.
 fn traces(folder: &Folder, calls: u64) -> PathBuf {
     let trace = folder.join("t.fdr");
     let xray = target("xray").expect("a format");
@@ -302,7 +302,7 @@ fn signals_within_calls(most: usize) {
     }
 }
 
-/// Ends each command after each of 24 delays, or after every so many of them.
+/// Ends each command after every `step`th of 24 delays.
 fn signals_at_moments(step: usize) {
     let folder = Folder::new("interrupts-delays");
     let trace = traces(&folder, 60_000);

@@ -219,7 +219,7 @@ fn functions_have_states_where_the_process_tells_them() {
         let thread = threads.find(|row| row["name"] == thread).expect("a thread");
         assert_eq!(times(&thread["functions"], name), wanted, "{thread:#}");
     }
-    // Without it, nothing is said.
+    // Without the states, these fields are null.
     let program = start(&folder, states, "", &["endless"]);
     let found = once(&folder, program.id(), &[]);
     assert!(found["states_over_ns"].is_null(), "{found:#}");

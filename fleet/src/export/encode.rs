@@ -167,7 +167,7 @@ struct ExtraColumns {
 }
 
 impl ExtraColumns {
-    /// With room for `rows` rows.
+    /// The columns, with room for `count` rows.
     fn new(times: &Times, extras: Vec<(u32, Extra)>, count: usize) -> ExtraColumns {
         let mut columns = ExtraColumns::default();
         for (place, extra) in extras {

@@ -77,8 +77,8 @@ fn child_enables(reports: Reports) {
     ));
 }
 
-/// A child that makes no record and looks what it has of its parent's recorder; another one that is
-/// executed anew.
+/// A child that makes no record, and checks which mappings and descriptors of its parent's recorder it has. Another
+/// child executes a program.
 fn silent() {
     wait_for(fork(|| {
         let maps = fs::read_to_string("/proc/self/maps").expect("its mappings");

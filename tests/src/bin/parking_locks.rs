@@ -4,7 +4,7 @@
 //! ```text
 //! parking_locks mutex|kinds|mapped|rwlock|upgrade|condition|timeout|later|deadlock|quiet|busy
 //! ```
-//! As in `locks`, a thread that is to be waited for goes on only when the kernel says that the other thread sleeps.
+//! As in `locks`, the thread that another one waits for continues only when the kernel says that the other one sleeps.
 //! `deadlock` ends with its standard input, `quiet` has no wait, `busy` has as many as come, and `later` enables the
 //! recorder itself.
 #![forbid(unsafe_code)]
@@ -201,7 +201,7 @@ fn later() {
     fdr::enable().expect("recording");
     let after = ROUTES.read_recursive();
     drop(between);
-    // Nobody can tell which of the two it gave back.
+    // The recorder can't know which of its two read locks the thread has given back.
     meanwhile("either", after, flush, || *ROUTES.write() += 1);
     meanwhile("alone again", ROUTES.read(), load, || *ROUTES.write() += 1);
 }

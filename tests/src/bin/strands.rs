@@ -95,7 +95,7 @@ fn create(start: Start) -> libc::pthread_t {
 }
 
 fn join(thread: libc::pthread_t) {
-    // SAFETY: a thread of ours that nobody joined yet.
+    // SAFETY: a thread of ours that was not joined yet.
     assert_eq!(unsafe { libc::pthread_join(thread, null_mut()) }, 0);
 }
 

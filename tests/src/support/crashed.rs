@@ -97,10 +97,11 @@ impl Crashed {
     }
 }
 
-/// The program's half, just before it crashes: nothing where nobody asks for it, or no descriptor is left.
+/// The part of the program, just before it crashes. Does nothing if the variable is not set, or if there is no free
+/// descriptor.
 pub fn note() {
     if let Some(path) = env::var_os(VARIABLE) {
-        // Two threads may be about to crash, and the first ends the other in the midst of it.
+        // Two threads may be about to crash. Then the first crash ends the other thread while it writes.
         let whole = PathBuf::from(path);
         let own = whole.with_extension(format!("{:?}", thread::current().id()));
         let written = fs::write(&own, since_boot().as_millis().to_string());

@@ -165,7 +165,7 @@ impl Running {
         line
     }
 
-    /// Waits until the recorder has said a line that begins so; returns it, without its prefix.
+    /// Waits until the recorder has printed a line that begins with this text. Returns the line without its prefix.
     ///
     /// # Panics
     ///
@@ -287,7 +287,7 @@ impl Outcome {
         self
     }
 
-    /// What the recorder said, without its prefix.
+    /// The lines of the recorder, without their prefix.
     #[must_use]
     pub fn recorder_lines(&self) -> Vec<&str> {
         let lines = self.stderr.lines();

@@ -1,7 +1,7 @@
 //! A second reader of the ring file. It shares only the documented layout with the recorder, so it shows that the
 //! description is enough to read a dead process's file.
 //!
-//! Native byte order. All fields are 8 bytes where nothing else is said.
+//! Native byte order. A field has 8 bytes, unless the table gives its type.
 //!
 //! | part | offset | field |
 //! | --- | --- | --- |

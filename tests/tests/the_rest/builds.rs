@@ -55,7 +55,7 @@ fn records(what: &str, program: &Path, arguments: &[&str]) -> Outcome {
     let counted = counted(&outcome);
     assert!(counted.len() > 1, "{what}: {outcome:?}");
     let mut recorded = recorded(&folder, 1);
-    // What ends the program is counted by nobody.
+    // The program can't count the call that ends it.
     recorded.remove("builds::panic::panics");
     assert_eq!(recorded, counted, "{what}");
     outcome

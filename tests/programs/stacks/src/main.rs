@@ -104,7 +104,7 @@ static EMPTY: AtomicUsize = AtomicUsize::new(0);
 /// Takes the measure: the bytes above the lowest one that is not as it was painted.
 fn note_used() {
     let (base, words) = (BASE.load(Ordering::SeqCst), WORDS.load(Ordering::SeqCst));
-    // SAFETY: the stack of the one thread that is measured; nobody writes below what is in use.
+    // SAFETY: the stack of the one thread that is measured. No code writes below the part that is in use.
     let untouched = (0..words).take_while(|&nth| unsafe { base.add(nth).read_volatile() } == PAINT);
     let used = (words - untouched.count()) * 8;
     // SAFETY: set by `main`, mapped for good.

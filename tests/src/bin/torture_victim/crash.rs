@@ -201,8 +201,8 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
     }
 }
 
-/// Sends the signal once so many records are made, and `spins` later. The standard library takes a SIGSEGV
-/// that is no fault for one, and lets the program go on: then it is sent again.
+/// Sends the signal after `before` records, and `spins` later. If a SIGSEGV was sent and is no fault, the standard
+/// library's handler lets the program continue, so the signal is sent again.
 fn from_outside(
     victim: &JoinHandle<()>,
     (page, number): (Page, usize),

@@ -85,7 +85,7 @@ fn end(timer: libc::timer_t) {
     }
 }
 
-/// Until each thread has handled so many signals.
+/// Runs until each thread has handled `signals` signals.
 pub(crate) fn run(page: Page, seed: u64, threads: u64, signals: u64) {
     install();
     let spawn = |_| {
