@@ -59,7 +59,7 @@ pub(crate) struct Commit {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) schema: u32,
-    /// Names of commits whose rows are in `files`, or were taken out of them.
+    /// Names of the commits whose rows are in `files`, or were removed from them.
     pub(crate) covers: Vec<String>,
     pub(crate) files: Vec<FileEntry>,
 }

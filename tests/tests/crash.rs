@@ -13,13 +13,13 @@ use fdr_tests::support::trace::Trace;
 
 const CRASHER: Crasher = Crasher(env!("CARGO_BIN_EXE_crasher"));
 
-/// The same end as without the recorder, by `signal`, and the same output.
+/// Checks that the program ended by `signal`, with the same output as without the recorder.
 fn same_end(outcome: &Outcome, arguments: &[&str], signal: i32) {
     let plain = CRASHER.ended_as_untraced(outcome, arguments, signal);
     assert_eq!(plain.stdout, outcome.stdout, "{plain:?}");
 }
 
-/// The thread's whole course: ten steps, then into the crash.
+/// Checks the whole course of the thread: ten steps, and then the calls that lead to the crash.
 fn check_course(trace: &Trace, thread: &str) {
     let lane = trace.thread(thread);
     let _ = lane.checked_counts();

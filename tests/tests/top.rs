@@ -33,7 +33,7 @@ fn call(program: &mut Running, count: u64) {
     assert_eq!(program.line(), "done");
 }
 
-/// `fdr top` of that process, which goes on until the process ends.
+/// `fdr top` of that process. It runs until the process ends.
 fn top(folder: &Folder, process: u32, options: &[&str]) -> Program {
     let program = Program::new(fdr_tests::tool(), folder);
     program.args(&["top", &process.to_string()]).args(options)

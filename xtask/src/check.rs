@@ -25,7 +25,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         "clippy --workspace --all-targets --quiet -- -D warnings",
     ))
     .and_then(|()| {
-        // As the recorder has it; among the workspace's crates it has all of its features.
+        // The crate with the recorder's features. In a build of the workspace it has all features.
         let writers = "clippy --package fdr-formats --no-default-features --quiet -- -D warnings";
         run_command(&mut cargo(writers))?;
         run_command(&mut cargo("clippy --package fdr --quiet -- -D warnings"))

@@ -230,8 +230,8 @@ pub(crate) fn usual(install: bool) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs what [`usual`] leaves out: tests that build other packages, the benches' own tests, the build without assembly,
-/// the harness of the peers, the models, the tests under Miri, other platforms, and the short torture.
+/// Runs the tests that [`usual`] leaves out: those that build other packages, the benches' own tests, the build without
+/// assembly, the harness of the peers, the models, the tests under Miri, other platforms, and the short torture.
 ///
 /// # Errors
 ///

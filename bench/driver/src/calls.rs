@@ -32,8 +32,8 @@ pub(crate) const BODIES: [(&str, &str, &str); 4] = [
     ("leaf, 2 threads", "leaf", "2"),
 ];
 
-/// One way to run a body: its label, the bench program's word for it, `FDR_CLOCK` if it records, and the place of the
-/// floor that divides its figure.
+/// One way to run a body: its label, the argument of the bench program, `FDR_CLOCK` if it records, and the index of the
+/// floor by which its figure is divided.
 pub(crate) const VARIANTS: [(&str, &str, Option<&str>, Option<usize>); 7] = [
     ("floor rdtscp", "floor-rdtscp", None, None),
     ("on rdtscp", "traced", Some("rdtscp"), Some(0)),
@@ -250,8 +250,8 @@ fn leaf_instructions(program: &Path) -> Result<Twins> {
     Ok([per_call("untraced")?, per_call("traced")?])
 }
 
-/// The events that callgrind counts of a program, start-up included, by its names for them (`Ir`: instructions); and
-/// the output of the program and of valgrind.
+/// The events that callgrind counts in a program and its start, by callgrind's names (`Ir`: instructions), and the
+/// output of the program and of valgrind.
 ///
 /// # Errors
 /// If valgrind is missing, or can't run the program.

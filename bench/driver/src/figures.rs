@@ -106,7 +106,7 @@ impl<T> Default for Cell<T> {
 }
 
 impl<T> Cell<T> {
-    /// Adds one sample, or the reason why there is none; the first reason stays.
+    /// Adds one sample. If the measurement fails, keeps its error. After the first error nothing is measured any more.
     pub(crate) fn add(&mut self, measure: impl FnOnce() -> Result<T>) {
         if self.failure.is_some() {
             return;

@@ -100,7 +100,8 @@ struct WorkloadFigures {
     every: Report,
     kept: Report,
     small: Report,
-    /// Each call is counted. Only of a workload whose runs make the same calls.
+    /// The report of a run in which each call is only counted. There is one only for workloads whose runs make the same
+    /// calls.
     counted: Option<Report>,
     /// The threshold, as `fdr info` has it.
     threshold: String,

@@ -155,13 +155,13 @@ fn raw(reports: Reports) {
     wait_for(child as libc::pid_t);
 }
 
-/// A child that runs in its parent's memory, until it is another program; and one that makes the first
-/// record of a thread that has none.
+/// A child that runs in its parent's memory until it executes another program. Another such child makes the first
+/// record of its thread.
 fn shared() {
     let child = || {
         let list = [c"true".as_ptr(), std::ptr::null()];
-        // SAFETY: the child makes traced calls, which may be made anywhere, and leaves. Its parent goes on
-        // in the same frame, which the child does not return from.
+        // SAFETY: the child makes traced calls, which may be made anywhere, and leaves. Its parent continues in the
+        // same frame, from which the child does not return.
         #[allow(deprecated, reason = "programs use it")]
         let child = unsafe { libc::vfork() };
         if child == 0 {

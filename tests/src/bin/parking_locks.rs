@@ -49,7 +49,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     spawned.expect("a thread")
 }
 
-/// A thread of that name does that while this one is in that function, with what it holds.
+/// A new thread with that name runs `body`. Meanwhile this thread is in `in_function`, and holds `held`.
 fn meanwhile<G>(
     name: &str,
     held: G,

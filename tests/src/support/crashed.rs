@@ -1,5 +1,5 @@
-//! A program that crashes, run to its end, which must come soon after the crash. The program says in a file when that
-//! is. So the time that a busy machine takes to start it is not counted.
+//! Runs a program that crashes. It must end soon after the crash. The program writes the time of the crash into a file,
+//! so the time that a busy machine takes to start it does not count.
 
 use std::env;
 use std::fs;

@@ -53,9 +53,9 @@ pub const LOCKED: usize = 7;
 pub mod way {
     /// Functions alone.
     pub const PLAIN: u64 = 0;
-    /// It uses all that the recorder has, and each call leaves its records.
+    /// It uses everything that the recorder offers, and each call leaves its records.
     pub const NOTED: u64 = 1;
-    /// The same, but short calls leave none.
+    /// The same, but short calls leave no records.
     pub const NOTED_AND_SHORT: u64 = 2;
     /// Functions alone, some of which are only counted after a while.
     pub const COUNTED: u64 = 3;
@@ -175,7 +175,7 @@ pub mod descriptors {
     pub const NUMBERS: u64 = 1024;
     /// Threads, of which each has a share of the numbers.
     pub const THREADS: u64 = 4;
-    /// Files: two of each thread, one of children, one of threads with a table of their own.
+    /// Files: two for each thread, one for children, one for threads with a descriptor table of their own.
     pub const FILES: u64 = 2 * THREADS + 2;
     /// The file of children.
     pub const OF_CHILDREN: u64 = 2 * THREADS;

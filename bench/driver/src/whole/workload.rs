@@ -11,7 +11,7 @@ use crate::Result;
 /// What a program is made to do.
 pub(super) struct Workload {
     pub(super) name: &'static str,
-    /// Of the list of other people's programs.
+    /// The program's name in the list of other people's programs.
     pub(super) program: &'static str,
     /// Words of its command line. `INPUT` is the path of its input.
     pub(super) arguments: &'static str,

@@ -89,7 +89,7 @@ async fn sets() -> u32 {
     sum
 }
 
-/// Streams: four at once, one after the other, and a loop that is a task of its own.
+/// Streams: one with four futures at once, one with one future after the other, and one in a loop that is its own task.
 #[fdr::traced]
 async fn streams() -> u32 {
     let numbers = || stream::iter(1..=5);

@@ -1,6 +1,6 @@
 //! Takes one of the ways into the recorder, on a thread whose stack is filled with a pattern and ends at a guard.
-//! Prints how many bytes of the stack were used. `stacks WAY` has a large stack; `stacks WAY BYTES` has that many bytes
-//! and what an empty thread takes.
+//! Prints how many bytes of the stack were used. With `stacks WAY` the stack is large. With `stacks WAY BYTES` it has
+//! BYTES bytes in addition to what an empty thread uses.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -49,7 +49,7 @@ fn dump() {
     fdr::dump().expect("a dump");
 }
 
-/// The child's stack is a copy: what it takes is measured in it.
+/// The child has a copy of the stack, so it measures the use itself.
 fn in_child(body: fn()) {
     // SAFETY: the child calls nothing that another thread may hold a lock of.
     unsafe {

@@ -350,7 +350,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// A neighbour's life. It ends when it is killed, or by itself if the other program died.
+/// The program that takes the CPU. It runs until it is killed. If the service has died, it ends by itself.
 pub(crate) fn spin_as_told() {
     println!("ready");
     let mut line = String::new();

@@ -79,7 +79,7 @@ fn functions(sink: &mut dyn Sink) {
     (1..60_000).for_each(|nth| pair(sink, 1000 + 10 * u64::from(nth), nth));
 }
 
-/// The same, and none is left.
+/// The same, but the calls have no exits.
 fn entries(sink: &mut dyn Sink) {
     sink.thread(&thread(1));
     (1..120_000).for_each(|nth| sink.calls(&[edge(u64::from(nth), nth, Edge::Entry)]));
