@@ -56,7 +56,7 @@ fn unreadable_files_exit_with_2() {
     assert_eq!(fdr(&["nonsense"]).status.code(), Some(2));
 }
 
-/// A trace whose answers, of whatever command, are larger than a pipe and all buffers before it.
+/// A trace for which the answer of each command is larger than a pipe and all buffers before the pipe.
 fn long(path: &str) {
     let info = TraceInfo {
         functions: functions(&["app::run", "app::step"]),

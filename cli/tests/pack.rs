@@ -60,7 +60,8 @@ fn golden_traces_come_back_byte_for_byte() {
             false => fs::remove_file(&again).unwrap(),
         }
         let mut both = [&packed, &trace].map(|trace| figures(trace));
-        // Whether its process was killed is known of the ring itself, by its place; the reason is a record, too.
+        // Only the unpacked ring shows whether its process was killed, because processes map it by its path. The reason
+        // is a record, too.
         both.iter_mut()
             .filter(|_| format == "ring")
             .for_each(|report| drop(report["reason"].take()));

@@ -176,7 +176,7 @@ pub enum FieldValue<'a> {
     Float(f64),
     /// True or false.
     Truth(bool),
-    /// Text, or as much of it as was kept, and its whole length in bytes.
+    /// The part of a text that was kept, and the length of the whole text in bytes.
     Text(&'a [u8], u64),
     /// Bytes, in the same way.
     Bytes(&'a [u8], u64),

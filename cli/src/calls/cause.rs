@@ -19,8 +19,8 @@ const ENOUGH: u64 = 5;
 const TOO_OFTEN: f64 = 3.0;
 /// The factor by which the number of calls must exceed the usual number to count as larger.
 const MORE_CALLS: f64 = 1.5;
-/// A call of another thread is reported if it takes at least the share `PRESENT` of the slow call's time, and a share
-/// that is larger than usual by `MORE`.
+/// A call of another thread is reported under two conditions. It takes at least the share `PRESENT` of the slow call's
+/// time. This share exceeds the usual share by at least `MORE`.
 const PRESENT: f64 = 0.5;
 const MORE: f64 = 0.3;
 /// How many calls inside are named if none of them has most of the excess.

@@ -22,7 +22,7 @@ use crate::report::rows::Report;
 use crate::symbols::Symbols;
 use crate::{off_cpu, selection, stacks, trace};
 
-/// A slow call, and what was found of it.
+/// A slow call, and the explanation that was found.
 pub(crate) struct Finding {
     pub(crate) call: SlowCall,
     /// How many calls of the function are slow. `None`: the user chose the calls by options.
@@ -38,7 +38,7 @@ pub(crate) struct Finding {
     pub(crate) arguments: Vec<CallNotes>,
     /// Events inside.
     pub(crate) events: Events,
-    /// Where it was while it ran, if the trace has samples of that.
+    /// Where the thread was while it ran, if the trace has such samples.
     pub(crate) samples: Option<Samples>,
 }
 
@@ -213,7 +213,7 @@ impl Explainer<'_> {
         let mut explained = cause::explain(tree, &parts);
         let usual = self.usual.get(&call.function).copied().unwrap_or_default();
         if explained.path.len() == 1 {
-            // What is usual for the function itself is its p50, which all commands show.
+            // The usual time of the function itself is its p50, as in all commands.
             explained.path[0].usual = usual.p50 as f64;
         }
         let schedule = &self.info.schedule;

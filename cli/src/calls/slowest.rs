@@ -67,7 +67,7 @@ type ByDepth = Vec<Outermost>;
 /// What the pass found.
 #[derive(Debug, Default)]
 pub(crate) struct Slowest {
-    /// The slowest calls of each function, of those that are shown by themselves.
+    /// The slowest calls of each function, among the calls that are not hidden by another slow call.
     pub(crate) calls: Vec<SlowCall>,
     /// How many calls of each function would be shown by themselves.
     pub(crate) outermost: HashMap<FunctionId, u64>,

@@ -1,4 +1,4 @@
-//! What a slow call's thread did: ran, was preempted, waited; and who had its CPU meanwhile.
+//! What the thread of a slow call did: it ran, was preempted, or waited. Also which thread had its CPU meanwhile.
 
 use fdr_formats::model::{self, Schedule, State};
 use fdr_formats::states::{States, StretchStates};
@@ -155,8 +155,8 @@ impl Preemptor {
     }
 }
 
-/// The state in which the last function of the path was for most of the excess: that function by itself, or with the
-/// calls inside.
+/// The state in which the thread was for most of the excess of the last function of the path. The time is that of the
+/// function itself, or includes the calls inside.
 fn state_of_excess(tree: &Tree, explained: &Explanation, scale: f64) -> Option<State> {
     let mut place = 0;
     for step in explained.path.get(1..)? {

@@ -50,7 +50,7 @@ pub(crate) struct Wait {
     pub(crate) object: Object,
     /// Ticks.
     pub(crate) waited: u64,
-    /// Who held the object, and in which function. 0: not known.
+    /// The thread that held the object, and the function that it was in. 0: not known.
     pub(crate) holder: u64,
     pub(crate) function: u32,
 }
@@ -219,7 +219,7 @@ pub(crate) struct TreePass<'a> {
     /// The call of each thread that is open.
     open: HashMap<ThreadId, Tree>,
     trees: Trees,
-    /// The same as `trees.sample`, the largest hash on top.
+    /// The calls of `trees.sample`, with the largest hash on top.
     sample: BinaryHeap<(u64, ThreadId, Ticks, Ticks)>,
 }
 
@@ -288,7 +288,8 @@ impl<'a> TreePass<'a> {
         trees
     }
 
-    /// Keeps a call in the sample if its hash is among the smallest: so the sample is the same on any number of cores.
+    /// Keeps a call in the sample if its hash is among the smallest ones. So the sample does not depend on the number
+    /// of cores.
     fn choose(&mut self, hash: u64, thread: ThreadId, start: Ticks, end: Ticks) {
         self.sample.push((hash, thread, start, end));
         if self.sample.len() > SAMPLE {

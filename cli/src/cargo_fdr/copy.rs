@@ -86,7 +86,7 @@ impl Copier<'_> {
             names.insert(name);
         }
         if from == self.root {
-            // Where the workspace has none, the copy's own stays.
+            // If the workspace has no such file, the copy keeps its own.
             names.insert("Cargo.lock".into());
         }
         for entry in fs::read_dir(to).with_context(|| bad(to))? {

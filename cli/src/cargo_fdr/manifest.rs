@@ -153,7 +153,7 @@ fn behind_header(text: &str) -> anyhow::Result<Option<usize>> {
     let Some(table) = document.get("dependencies") else {
         return Ok(None);
     };
-    // `[dependencies.a]` alone has no header of the table itself, and one may follow.
+    // If there is only `[dependencies.a]`, there is no header `[dependencies]`, and one may be added behind.
     let Some(table) = table.as_table() else {
         bail!("`dependencies` is no table; write it as [dependencies] and a line for each");
     };

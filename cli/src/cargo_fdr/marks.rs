@@ -87,7 +87,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Why a function is left out, as one of few reasons.
+    /// The reason why a function is left out, in one of a few words.
     pub(crate) fn short(&self) -> Option<&'static str> {
         match self {
             Verdict::Marked => None,
@@ -275,7 +275,7 @@ pub(crate) fn mark(krate: &str) -> String {
     }
 }
 
-/// The spaces and tabs before a place, where nothing else is before it on its line.
+/// The spaces and tabs before a place, if there is nothing else before it on its line.
 fn indentation(text: &str, place: usize) -> Option<&str> {
     let line = text[..place].rfind('\n').map_or(0, |at| at + 1);
     let before = &text[line..place];

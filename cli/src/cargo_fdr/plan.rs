@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) sources: Vec<Change>,
     pub(crate) functions: Vec<(PathBuf, Function)>,
     pub(crate) packages: Vec<Counts>,
-    /// What is left as it is, and why.
+    /// The files and functions that stay unchanged, and the reasons.
     pub(crate) left: Vec<String>,
 }
 

@@ -62,7 +62,7 @@ pub(crate) mod query {
     }
 }
 
-/// Where it is, if it stands beside this program. Else the system looks for it.
+/// Its path, if it is in the same folder as this program. Else the system looks for it.
 fn beside() -> Option<PathBuf> {
     let beside = env::current_exe().ok()?.with_file_name(PROGRAM);
     beside.is_file().then_some(beside)

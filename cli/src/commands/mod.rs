@@ -75,7 +75,7 @@ impl Traces {
         each_trace(&self.traces, None, run)
     }
 
-    /// The same, where an option may be given that has room for one trace.
+    /// The same for commands with an option that is for one trace only.
     pub(crate) fn each_or_one(
         &self,
         alone: Option<&str>,

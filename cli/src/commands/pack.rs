@@ -131,7 +131,7 @@ fn check_is_not_in(output: &Path, trace: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is to be compressed, and how the name of that ends.
+/// The data to compress, and the end of the output's name.
 fn input(trace: &Path, name: &OsStr) -> anyhow::Result<(Box<dyn Read + Send>, &'static str)> {
     let text = || ui::path(trace);
     let kind = fs::metadata(trace).with_context(text)?;

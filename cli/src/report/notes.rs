@@ -255,8 +255,8 @@ pub(super) fn scope_in_words(report: &Report) -> Option<String> {
     }
 }
 
-/// The remarks about rows that stand for several functions, come from the records, or count some
-/// times twice.
+/// The remarks about three kinds of rows: those that stand for several functions, those whose figures come from the
+/// records, and those that count some times twice.
 fn shared_rows(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.rows.iter().any(|row| row.nests && row.id != 0) {

@@ -83,8 +83,8 @@ impl RandomTrace {
         }
     }
 
-    /// The same with what the recorder leaves of calls without records: summaries, thresholds, totals, and counts of
-    /// all. Some calls were only counted.
+    /// The same trace, in addition with what the recorder writes for calls without records: summaries, thresholds,
+    /// totals, and counts. Some calls were only counted.
     pub(crate) fn with_short_calls(seed: u64, least: u64) -> RandomTrace {
         let mut trace = RandomTrace::new(seed, least, 0);
         let mut random = Random::new(seed ^ 0x5407);

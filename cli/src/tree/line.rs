@@ -37,8 +37,8 @@ pub(super) struct Line {
 struct ByState {
     state: State,
     absence: Absence,
-    /// For each call that was open when the state changed, and still is: the part of its own time that belongs to calls
-    /// inside it. It wraps.
+    /// For each call that was open when the state changed and is still open: the ticks to subtract from its own time,
+    /// because they belong to calls inside it. The numbers wrap.
     less: Vec<u64>,
 }
 

@@ -45,7 +45,7 @@ impl Sink for EdgeLog {
     }
 }
 
-/// Tells the offsets of what it is asked for.
+/// Gives the offset of each item that it is asked for.
 struct Offsets;
 
 impl Details for Offsets {
@@ -395,8 +395,7 @@ fn cpus_stand_between_exits_and_the_entry() {
 
 #[test]
 fn calls_without_length_keep_their_place() {
-    // One of two siblings has no length, and the other begins at the same time. An entry that was added is
-    // around both.
+    // Of two siblings with the same begin, one has no length. Around both is a call whose entry was added.
     let mut around = item(50, 60, 2);
     if let ItemContent::Span { flags, .. } = &mut around.what {
         *flags = flags::ENTRY_SYNTHETIC;

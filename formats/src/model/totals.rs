@@ -264,7 +264,7 @@ impl FunctionTotals {
         self.own = Ticks(self.own.0.saturating_add(more.own.0));
         self.longest = self.longest.max(more.longest);
         self.nests |= more.nests;
-        // Only one of them has it, because it is of all threads.
+        // An estimate is for all threads together, so only one of the totals has it.
         if self.estimate.is_none() {
             self.estimate.clone_from(&more.estimate);
         }

@@ -109,7 +109,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// The process that records, or did, as it counted itself.
+    /// The id of the process that records or recorded, in its own namespace.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.header.pid

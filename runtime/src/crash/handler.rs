@@ -8,9 +8,9 @@
 //! for. If a second thread crashes, it waits for the first one, for a limited time. The handler must never
 //! touch thread storage or take a lock.
 //!
-//! If SIGBUS comes from a ring that somebody else cut short, the handler mends the ring and the program goes
-//! on. It does so even if crashes are not handled. Any other SIGBUS goes to its former action. If that is a
-//! handler of the program, this handler calls it and stays installed.
+//! If SIGBUS comes from a ring that another program cut short, the handler repairs the ring and the program continues.
+//! This is so even if crashes are not handled. Any other SIGBUS goes to its former action. If that is a handler of the
+//! program, this handler calls it and stays installed.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;

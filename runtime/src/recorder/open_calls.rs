@@ -122,7 +122,8 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
         add(&around.short_calls, inside + 1);
         add(&around.short_ticks, ticks + beside);
     } else {
-        // If calls inside it have no exits, because a `longjmp` left them, their entries tell of them.
+        // Calls inside may have no exits, because a `longjmp` left them. Their entries are published, so readers see
+        // these calls.
         publish_open(slot, calls);
         summarise(slot, calls, depth, stamp);
         publish(slot, calls, word, stamp);

@@ -185,8 +185,8 @@ impl Ring {
         layout.totals((region - layout.regions) / layout.region_size)
     }
 
-    /// The parts that a child gives up if it keeps the head, and the region at `kept` with the totals of the same
-    /// slot: offset and length of each part.
+    /// The offset and the length of each part that a child gives up. The child keeps the head, the region at `kept`,
+    /// and the totals of the same slot.
     fn let_go_parts(&self, kept: usize) -> impl Iterator<Item = (usize, usize)> {
         let Layout {
             functions, length, ..

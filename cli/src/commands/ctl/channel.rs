@@ -35,7 +35,8 @@ pub(super) struct Channel {
     page: MapMut,
 }
 
-/// The blocks of the rings that the process records into: one, or more where it has several versions of the recorder.
+/// The control blocks of the rings that the process records into. There is more than one if the process has several
+/// versions of the recorder.
 ///
 /// # Errors
 /// If there is no such process, if this user may not inspect it, or if it takes no commands.

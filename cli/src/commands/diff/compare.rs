@@ -41,7 +41,7 @@ pub(super) struct Line {
     pub(super) was: Option<String>,
     pub(super) before: Option<Side>,
     pub(super) after: Option<Side>,
-    /// The change of the self time of a call, as a part of that before.
+    /// The change of the self time of a call, divided by the self time before.
     pub(super) change: Option<f64>,
     pub(super) verdict: Verdict,
     /// The chance of any false alarm if the functions up to this one are named.

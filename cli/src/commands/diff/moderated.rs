@@ -61,7 +61,7 @@ fn trigamma(x: f64) -> f64 {
     sum + 1.0 / x + square / 2.0 + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square / 42.0))
 }
 
-/// The common variance, and for how many degrees of freedom it stands.
+/// The common variance, and its degrees of freedom.
 fn prior(pairs: &[Pair]) -> (f64, f64) {
     let corrected = |pair: &Pair| {
         let half = pair.freedom() / 2.0;
@@ -98,7 +98,7 @@ fn prior(pairs: &[Pair]) -> (f64, f64) {
     (variance, freedom)
 }
 
-/// For each function, the chance that equal sides differ as much as that or more.
+/// For each function, the chance that two equal sides differ at least as much as these two.
 fn chances(pairs: &[Pair]) -> Vec<f64> {
     let (common, freedom) = prior(pairs);
     let chance = |pair: &Pair| {

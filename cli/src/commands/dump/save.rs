@@ -38,7 +38,7 @@ impl Job<'_> {
     /// Writes the trace of a ring.
     ///
     /// # Errors
-    /// Where the ring can't be read, or the trace not be written; nothing is left of it then.
+    /// If the ring can't be read, or if the trace can't be written. Then no part of the trace remains.
     pub(super) fn save(
         &self,
         ring: &mut Ring,

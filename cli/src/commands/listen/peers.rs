@@ -47,7 +47,7 @@ impl AsFd for Listener {
 }
 
 impl Listener {
-    /// Takes a peer that is there. `None`: it went away, or is another user.
+    /// Takes a peer that is there. `None`: the peer has closed the connection, or belongs to another user.
     ///
     /// # Errors
     /// What the system says, where trying again is no use.

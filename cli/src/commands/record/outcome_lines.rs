@@ -15,7 +15,7 @@ pub(super) struct Outcome {
     pub(super) off: Option<String>,
     /// A signal ended the command.
     pub(super) by_signal: bool,
-    /// Traces go to a stream, of which the recorder itself says what became.
+    /// The traces go to a stream. The recorder itself prints the lines about it.
     pub(super) streamed: bool,
 }
 

@@ -44,7 +44,7 @@ impl Outputs {
             within.push(b"*".to_vec());
             ways.push(within);
         }
-        // A folder that is there may be a trace itself, and be replaced.
+        // If the folder exists, it may itself be a trace that the command replaces.
         if !pattern.as_bytes().ends_with(b"/") {
             ways.push(itself);
         }

@@ -1,5 +1,5 @@
-//! What the page knows of a trace: the calls of each thread at several resolutions, gaps, events, and places from which
-//! calls can be followed again. It is made in one pass over the trace, while pictures of what is known already are
+//! The page's index of a trace: the calls of each thread at several resolutions, gaps, events, and places from which a
+//! thread can be decoded again. It is made in one pass over the trace, while pictures of what is known already are
 //! drawn.
 
 use std::collections::HashMap;

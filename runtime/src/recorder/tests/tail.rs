@@ -73,7 +73,7 @@ impl Follower {
         }
     }
 
-    /// The next part, checked; false where there is none.
+    /// Reads the next part and checks it. False: there is no further part.
     fn step(&mut self, slot: &Slot, partial: bool) -> bool {
         match self.tail.next(slot, partial, &mut self.buffer) {
             Next::Part {

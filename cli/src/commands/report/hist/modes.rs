@@ -1,9 +1,9 @@
 //! The modes of a distribution: groups of calls with about the same duration, with few calls between the groups.
 //!
 //! This file looks at the logarithms of the durations, because a mode of longer durations is wider in proportion. It
-//! smooths their density. Two peaks of the density are two modes under two conditions: the lowest place between them is
-//! lower than half of the lower peak, and chance does not explain the difference. That is, the calls near the lower
-//! peak exceed those near the lowest place by four standard deviations. Otherwise the two peaks are one mode.
+//! smooths their density. Two peaks of the density are two modes under two conditions. The minimum between them is
+//! lower than half of the lower peak. Chance does not explain the difference. That is, the calls near the lower peak
+//! exceed those near the lowest place by four standard deviations. Otherwise the two peaks are one mode.
 
 use super::durations::Durations;
 

@@ -28,7 +28,7 @@ struct Scene {
     steps: &'static [Step],
 }
 
-/// Of two open calls without records the inner one ends and is short, and the next one of the same function begins.
+/// Two calls without records are open. The inner one ends and is short. Then the next call of the same function begins.
 const SHORT: Scene = Scene {
     records: 1,
     before: &[(FN_1, 1000), (FN_2, 1010)],
@@ -351,7 +351,8 @@ pub(super) fn rows_beside_their_owner() {
     owner.join().expect("the owner");
 }
 
-/// A ring of one slot, whose owner is in function 3 and makes short calls from now on, and the memory of its totals.
+/// A ring of one slot, and the memory of its totals. The slot's owner is in function 3, and from now on makes short
+/// calls.
 pub(super) fn owned() -> (SmallRing, Rig, &'static Slot, &'static OpenCalls) {
     let (small, memory) = (SmallRing::keeping(1), Rig::new(1, false));
     let slot = small.ring.claim().expect("the first");
@@ -364,7 +365,7 @@ pub(super) fn owned() -> (SmallRing, Rig, &'static Slot, &'static OpenCalls) {
     (small, memory, slot, calls)
 }
 
-/// The same, whose owner ended with two more calls open.
+/// The same, but the owner has ended, with two more calls open.
 fn ended(watch: fn(&OpenCalls)) -> (SmallRing, Rig, &'static Slot) {
     let (small, memory, slot, calls) = owned();
     let write = |(word, ticks)| writer::write(slot, word, Stamp { ticks, cpu: 0 });
