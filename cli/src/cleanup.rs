@@ -56,7 +56,8 @@ impl Names {
     }
 }
 
-/// Removes all names, and ends the process by the signal. Whoever wants the lock waits until then.
+/// Removes all names, and ends the process by the signal. Other threads that want the lock wait until the process is
+/// dead.
 pub(crate) fn end_by(signal: i32) {
     let mut names = wait_for_lock();
     for (_, removal) in names.removals.drain(..) {

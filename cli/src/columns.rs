@@ -5,7 +5,7 @@ use std::io::Write;
 
 use crate::ui;
 
-/// So much of a text stays where a table is too wide.
+/// If a table is too wide, a text keeps at least this many characters.
 const TEXT: usize = 16;
 
 /// How columns are to look.

@@ -108,7 +108,7 @@ impl std::error::Error for MemoryRefusal {}
 pub(crate) struct BorrowedMemory(u64);
 
 impl BorrowedMemory {
-    /// So many bytes.
+    /// Adds `bytes` bytes to the count until the value is dropped.
     pub(crate) fn new(bytes: u64) -> BorrowedMemory {
         LENT.fetch_add(bytes, Ordering::Relaxed);
         BorrowedMemory(bytes)

@@ -79,7 +79,7 @@ pub(crate) fn check(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<
     }
 }
 
-/// Whether a link may be followed: it is this user's, or of whoever the folder belongs to.
+/// Whether a link may be followed: it belongs to this user or to the owner of its folder.
 fn is_trusted(path: &Path, link: &Metadata) -> bool {
     let folder = path
         .parent()

@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_test_is_ended_by_signals() {
-        // Whoever runs the tests has not switched TERM off.
+        // The tests are not run with SIGTERM ignored.
         assert!(ending().any(|signal| signal == SIGTERM));
     }
 }

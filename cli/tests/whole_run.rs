@@ -8,7 +8,7 @@ use fdr_formats::model::{Counts, FunctionTotals, Missing};
 use fdr_formats::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use serde_json::Value;
 
-/// So many calls of a function, of 100 ticks each.
+/// `calls` calls of a function, of 100 ticks each.
 fn totals(function: u32, calls: u64, nests: bool) -> FunctionTotals {
     FunctionTotals {
         function: FunctionId(function),

@@ -285,7 +285,7 @@ fn parse<T: for<'a> Deserialize<'a>>(text: &[u8]) -> anyhow::Result<T> {
     serde_json::from_slice(text).context("damaged")
 }
 
-/// Makes the next manifest of a day count. `false`: somebody else made one meanwhile.
+/// Stores the next manifest of a day, which is valid from then on. `false`: another process has stored one meanwhile.
 pub(crate) fn switch(
     store: &Store,
     date: &str,

@@ -266,7 +266,7 @@ fn what_others_wrote_can_be_written_anew() {
 
 #[test]
 fn attributes_of_others_among_ours_are_kept() {
-    // A program of somebody's that knows our times, and says more: U64 arguments in any order.
+    // Another program that uses our attributes for times, and adds its own: U64 arguments in any order.
     let attributes = [
         ("arg1", 8),
         ("arg0", 9),

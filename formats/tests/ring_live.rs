@@ -105,7 +105,7 @@ impl Writer {
         }
     }
 
-    /// So many stores.
+    /// Makes `stores` stores.
     fn go(&mut self, stores: u64) {
         for _ in 0..stores {
             if self.stores.is_empty() {

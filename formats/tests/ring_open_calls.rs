@@ -98,8 +98,8 @@ fn damaged_open_calls_harm_nothing_else() {
     }
 }
 
-/// A process that was killed just after it published the entry of function 2, behind a summary: the frames tell it to
-/// whoever finds the cursor there, and nothing is in the trace twice.
+/// A process that was killed just after it published the entry of function 2, behind a summary: the frames say so to a
+/// reader that finds the cursor there. No event is in the trace twice.
 #[test]
 fn early_published_entries_are_there_once() {
     let at = SLOTS + STRIDE;

@@ -24,7 +24,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// A program in the folder, without the recorder's variables of whoever runs the tests.
+    /// A program in the folder, without the recorder's variables of the test's own environment.
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {

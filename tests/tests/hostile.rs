@@ -258,7 +258,7 @@ fn a_folder_behind_a_link_is_a_folder() {
 fn programs_with_more_rights_ignore_the_environment() {
     let folder = Folder::new("hostile-setgid");
     let run = |program: &Path, way: &str| {
-        // Who obeys, complains about this one.
+        // A loader that obeys prints an error about the missing library.
         let program = Program::new(program, &folder)
             .set("FDR=1 LD_PRELOAD=/no/such.so FDR_LOG=info FDR_OUT=x.fdr");
         program.args(&[way]).run()

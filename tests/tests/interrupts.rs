@@ -109,7 +109,7 @@ fn write_thread(writer: &mut dyn Writer, thread: u64, calls: u64) {
     }
 }
 
-/// The tool, without the recorder's variables of whoever runs the tests.
+/// The tool, without the recorder's variables of the test's own environment.
 fn command() -> Command {
     clean(Command::new(tool()))
 }

@@ -271,7 +271,7 @@ fn two_threads_may_be_in_one_span() {
     for name in ["one", "two"] {
         let told = format!("!spans::spans.rs 0 3 message=\"in {name}\"");
         let mut story = story(&trace, trace.thread(name));
-        // Whoever comes first has the fields.
+        // The thread that comes first has the fields.
         story.retain(|line| {
             let is_field = line.starts_with("!spans::shared 1 3 number=");
             fields += u32::from(is_field);

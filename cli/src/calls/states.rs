@@ -24,7 +24,7 @@ const TOLD: f64 = 0.2;
 /// The words mention a call's page faults from this number on.
 const MANY_FAULTS: u64 = 1024;
 
-/// Who had the CPU of a call that was preempted.
+/// The threads that had the CPU while a call was preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preemptor {
     /// A thread of the trace, which was in that function.
@@ -41,7 +41,7 @@ pub(crate) struct CallStates {
     pub(crate) known: StretchStates,
     /// The state that most of the excess was in.
     pub(crate) excess: Option<State>,
-    /// Who had the CPU while the thread was preempted, if it was.
+    /// The threads that had the CPU while this thread was preempted. `None`: it was not.
     pub(crate) by: Option<Preemptor>,
     /// About: each sample stands for several.
     pub(crate) page_faults: u64,

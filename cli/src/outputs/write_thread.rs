@@ -122,7 +122,7 @@ impl Write for WriteThread {
 
 impl Drop for WriteThread {
     fn drop(&mut self) {
-        // Who wants to know of errors has flushed.
+        // A caller that needs the errors has called `flush` before.
         let _ = self.flush();
         if !std::thread::panicking() {
             let _ = self.end();

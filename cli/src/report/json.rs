@@ -1,8 +1,8 @@
 //! The report as JSON, for scripts. Times are integers in nanoseconds; `null` where no call of a
 //! function was measured from its entry to its exit, and where the function is untimed.
 //!
-//! Names are exact. Characters that could act on a terminal are written as `\u` escapes. So are characters that
-//! could end the script of a page into which somebody puts the text.
+//! Names are exact. Characters that could act on a terminal are written as `\u` escapes. So are characters that could
+//! end a script, because the text may be put into the script of a page.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -175,7 +175,7 @@ impl Stack {
         (self.away, self.absence) = (figures.away, figures.absence);
     }
 
-    /// So many records are missing here.
+    /// `records` records are missing here.
     pub(crate) fn lose(&mut self, records: u64) {
         self.lost = self.lost.saturating_add(records);
         self.calls.lose();

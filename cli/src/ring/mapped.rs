@@ -155,8 +155,8 @@ pub(crate) fn numbers(process: u32) -> Vec<u32> {
 const LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Whether somebody goes on holding the recorder's lock. A process that has just been killed gives up its memory
-/// before its files: its last moments are waited for.
+/// Whether a process keeps holding the recorder's lock. A killed process gives up its memory before its files, so this
+/// waits until it has given up its files, too.
 fn stays_locked(process: u32, path: &Path) -> bool {
     for _ in 0..LOOKS {
         if !is_locked(path) {

@@ -363,7 +363,7 @@ fn the_ring_keeps_the_newest_records() {
     assert_eq!(counts::count(rig.slot()).unwrap().1, counts);
 }
 
-/// As where somebody cuts the ring's file short, and it is made longer again before anybody touches it.
+/// As if a program had cut the ring's file short and made it longer again before any thread touched it.
 #[test]
 fn chunks_of_zeros_count_as_overwritten() {
     let made = 7 * PER_CHUNK + 5;

@@ -173,7 +173,7 @@ impl Ring {
         })?
     }
 
-    /// Whether somebody cut the file short.
+    /// Whether another program cut the file short.
     fn is_cut(&self) -> bool {
         self.file_length().is_some_and(|length| length < self.whole)
     }

@@ -212,7 +212,7 @@ fn map(fd: i32, watched: Watched, pages: usize) -> Result<Buffer, i32> {
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
     let length = (pages + 1) * page;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the kernel chooses addresses that nobody uses.
+    // SAFETY: the kernel chooses addresses that no mapping uses.
     let at = unsafe {
         libc::mmap(
             core::ptr::null_mut(),
@@ -381,7 +381,7 @@ mod tests {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
         );
-        // SAFETY: the kernel chooses addresses that nobody uses.
+        // SAFETY: the kernel chooses addresses that no mapping uses.
         let at = unsafe { libc::mmap(core::ptr::null_mut(), 2 * PAGE, access, kind, -1, 0) };
         let positions = NonNull::new(at.cast::<u8>()).expect("memory");
         let buffer = Buffer {

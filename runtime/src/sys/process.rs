@@ -15,8 +15,8 @@ unsafe extern "C" {
 
 /// A variable of the environment. `None` if it is unset, and always in a setuid program. Not async-signal-safe.
 pub(crate) fn variable(name: &CStr) -> Option<OsString> {
-    // SAFETY: `name` is NUL-terminated. Nobody changes the environment meanwhile: this runs before main or in a
-    // call that the program made. Every reader of the environment relies on that.
+    // SAFETY: `name` is NUL-terminated. No thread changes the environment meanwhile: this runs before main or in a call
+    // that the program made. Every reader of the environment relies on that.
     let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;

@@ -50,7 +50,7 @@ impl Socket {
         self.descriptor.as_raw_fd()
     }
 
-    /// Connects to the socket at `path`. It does not wait until somebody accepts.
+    /// Connects to the socket at `path`. It does not wait until the connection is accepted.
     ///
     /// # Errors
     /// errno.

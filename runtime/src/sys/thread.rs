@@ -120,7 +120,7 @@ impl Drop for Thread {
 
 /// Ends the calling thread without the C library. The status counts if it is the last thread of the process.
 pub(crate) fn exit(status: i32) {
-    // SAFETY: the thread is one of ours. Nobody refers to its stack or waits for it.
+    // SAFETY: the thread is one of ours. No code refers to its stack or waits for it.
     unsafe { libc::syscall(libc::SYS_exit, status) };
 }
 

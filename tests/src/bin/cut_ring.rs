@@ -107,7 +107,7 @@ fn threads(length: &str, meanwhile: fn()) {
     });
 }
 
-/// Waits until each thread has come so much further.
+/// Waits until each thread has made `further` more records.
 fn all_come(further: u64) {
     for made in &MADE {
         let goal = made.load(Ordering::Relaxed) + further;

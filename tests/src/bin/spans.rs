@@ -323,7 +323,7 @@ fn late() {
     work(4);
 }
 
-/// Somebody cuts the ring short.
+/// Cuts the ring short, as another program may.
 fn cut() {
     work(1);
     let rings = std::fs::read_dir(".").expect("the folder");

@@ -128,7 +128,7 @@ mod context {
     fn switch(from: &std::sync::OnceLock<ContextCell>, to: &std::sync::OnceLock<ContextCell>) {
         let at =
             |place: &std::sync::OnceLock<ContextCell>| place.get_or_init(ContextCell::new).at();
-        // SAFETY: `to` was saved by whoever is waiting in it, or made by `makecontext`.
+        // SAFETY: `to` was saved by the code that waits in it, or made by `makecontext`.
         assert_eq!(unsafe { libc::swapcontext(at(from), at(to)) }, 0);
     }
 
@@ -260,7 +260,7 @@ fn inner(jump: &Jump) {
 #[inline(never)]
 fn innermost(jump: &Jump) {
     leaf(7);
-    // SAFETY: whoever waits in `back` saved it, and never comes back here.
+    // SAFETY: the code that waits in `back` saved it, and never comes back here.
     assert_eq!(unsafe { libc::swapcontext(jump.from, jump.back) }, 0);
     unreachable!("nobody comes back here");
 }

@@ -29,7 +29,7 @@ pub struct Outcome {
 }
 
 impl Program {
-    /// The program at `path`, in `folder`, without any `FDR…` variable of whoever runs the tests.
+    /// The program at `path`, in `folder`, without any `FDR…` variable of the test's own environment.
     #[must_use]
     pub fn new(path: impl AsRef<OsStr>, folder: &Folder) -> Program {
         let mut command = Command::new(path);

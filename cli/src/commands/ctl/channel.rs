@@ -152,7 +152,7 @@ impl Channel {
                 control::MAX_TEXT
             );
         };
-        // If somebody has cut the file, a write behind its end would make it longer.
+        // If another program has cut the file, a write behind its end would make it longer.
         let end = self.at + control::SIZE as u64;
         if self.file.metadata()?.len() < end {
             return Err(self.is_cut());

@@ -95,7 +95,7 @@ impl Drop for Socket {
     }
 }
 
-/// Somebody may have put another in its place.
+/// Removes our socket. If another file is in its place, that file stays.
 fn remove_own(path: &Path, own: Option<(u64, u64)>) {
     if own.is_some() && own == identity(path) {
         let _ = fs::remove_file(path);

@@ -36,7 +36,7 @@ pub(super) struct NearestQuery<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Call,
-    /// So many calls that left no records.
+    /// This many calls left no records.
     Short(u64),
 }
 
@@ -86,7 +86,7 @@ pub(super) struct OpenCallFacts {
     depth: u32,
 }
 
-/// So many of the nearest.
+/// The nearest items, up to a given number.
 #[derive(Debug)]
 struct NearestHeap<T> {
     heap: BinaryHeap<T>,

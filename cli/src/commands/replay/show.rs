@@ -199,7 +199,7 @@ impl LinePrinter<'_> {
         Ok(())
     }
 
-    /// A text below the calls around it, in so much room.
+    /// A text, indented below the calls around it, within `room` columns.
     fn indented(&self, line: &Line, text: &str, room: usize) -> String {
         // A deep call must still have a name.
         let indent = (line.depth() * INDENT).min(room / 2);

@@ -48,7 +48,7 @@ fn begin(file: &Path) -> anyhow::Result<()> {
         .stderr(Stdio::null());
     let started = command.spawn();
     let mut child = started.map_err(|error| anyhow::anyhow!("xdg-open: {error}"))?;
-    // Somebody has to wait for it.
+    // Without a wait, the child would stay a zombie.
     std::thread::spawn(move || child.wait());
     Ok(())
 }

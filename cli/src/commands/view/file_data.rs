@@ -55,7 +55,7 @@ impl<'a> TraceOf<'a> {
             counters: _,
             tasks: _,
         } = &mut trace;
-        // The folder is one of whoever sends the page.
+        // Only the file's name is in the page. The folder's name belongs to the sender of the page.
         let name = viewed.path.file_name().unwrap_or_default();
         *file = name.to_string_lossy().into_owned();
         *word = ui::shell(Path::new(name));

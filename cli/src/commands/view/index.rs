@@ -35,7 +35,7 @@ pub(super) struct Checkpoint {
 /// What stands beside the calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Sign {
-    /// So many records are missing up to that time.
+    /// `records` records are missing from the sign's time up to `until`.
     Gap { until: u64, records: u64 },
     /// The clock began anew.
     Break,

@@ -26,7 +26,7 @@ pub(super) trait Pages: Send + Sync + 'static {
     fn answer(&self, path: &str, request: &Request, asker: WaitingPeer<'_>) -> Answer;
 }
 
-/// Who waits for an answer.
+/// The peer that waits for an answer.
 #[derive(Clone, Copy)]
 pub(super) struct WaitingPeer<'a>(Option<&'a TcpStream>);
 
@@ -53,7 +53,7 @@ struct Shared {
     presence: Mutex<Presence>,
 }
 
-/// Who looks at the page.
+/// The open pages.
 #[derive(Debug, Default)]
 struct Presence {
     pages: usize,

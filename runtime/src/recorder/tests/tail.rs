@@ -51,7 +51,7 @@ fn write(slot: &Slot, number: u64) {
     writer::write(slot, (number as u32) << 4, stamp);
 }
 
-/// Who follows, and what was found so far.
+/// A follower of a slot, and what it has read so far.
 struct Follower {
     tail: Tail,
     decoder: ChunkDecoder,

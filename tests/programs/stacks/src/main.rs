@@ -129,7 +129,7 @@ extern "C" fn run(way: *mut c_void) -> *mut c_void {
     null_mut()
 }
 
-/// Runs `way` on a thread with so much stack, and takes the measure.
+/// Runs `way` on a thread with a stack of this size, and measures how much of it is used.
 fn on_thread(way: fn(), size: usize) {
     let size = size.next_multiple_of(64);
     let mapped = size.next_multiple_of(GUARD);

@@ -281,7 +281,7 @@ fn allocate(state: u64) -> u64 {
     u64::from(black_box(&bytes)[LARGE / 2])
 }
 
-/// Who takes the CPU.
+/// The thread or process that takes the CPU.
 enum Neighbour {
     Thread(
         sync::mpsc::Sender<usize>,

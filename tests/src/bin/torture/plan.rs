@@ -227,7 +227,7 @@ impl Plan {
     }
 }
 
-/// The tally, whoever panicked with it in hand.
+/// The tally, also after a thread has panicked while it held the lock.
 pub(crate) fn lock(tally: &Mutex<Tally>) -> std::sync::MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

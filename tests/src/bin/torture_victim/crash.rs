@@ -16,7 +16,7 @@ use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, MADE, crash};
 use crate::page::{Entry, Page};
 use crate::walk;
 
-/// So many records later a signal has surely arrived.
+/// After this many records, a signal has surely arrived.
 const AGAIN: u64 = 100_000;
 /// Threads that record beside the one that crashes.
 const OTHERS: usize = 3;

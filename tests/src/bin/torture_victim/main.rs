@@ -17,8 +17,7 @@ use std::env;
 use fdr_tests::support::facts::number;
 
 fn main() {
-    // A victim shall not outlive whoever looks after it.
-    // SAFETY: a plain system call on this process.
+    // A victim must not outlive its driver. SAFETY: a plain system call on this process.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let words: Vec<String> = env::args().skip(1).collect();
     let page = page::open(&words[1]);

@@ -30,7 +30,7 @@ const STEPS: u64 = 300;
 const ROOM: u64 = 64;
 /// Numbers at which others than the threads have their file.
 const MANY: Number = 100;
-/// A pipe's end, and whoever looks at this program, come in this time.
+/// The end of a pipe, and the driver's look at this program, come within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[traced]

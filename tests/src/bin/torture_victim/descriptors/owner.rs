@@ -37,7 +37,7 @@ impl OwnedFile {
         }
     }
 
-    /// Opens it, anew each time. Whoever does this holds the table's lock.
+    /// Opens the file under a new number. The caller holds the table's lock.
     pub(crate) fn open(&mut self) -> Result<Number, String> {
         let number = table::open(&self.path, if self.grows { libc::O_APPEND } else { 0 })?;
         if self.known.is_none() && !self.grows {
