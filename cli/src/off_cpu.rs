@@ -180,7 +180,7 @@ impl Absence {
             for place in self.aside..=open.len() {
                 let next = open.get(place).map(OpenCall::spent_before);
                 let spent = next.unwrap_or(stack.spent_in_calls());
-                // Those of the call before that place.
+                // The ticks of earlier calls of the same caller.
                 let before = if place == self.aside { self.base } else { 0 };
                 let spent = OffCpu::new(kind, spent.wrapping_sub(before));
                 let around = open.get(..place).unwrap_or(&[]);

@@ -97,7 +97,7 @@ pub(crate) fn fitting(text: &str, width: f64) -> Cow<'_, str> {
     }
 }
 
-/// The same of the name of a function. Its last parts say most, so the first ones go first.
+/// The same for the name of a function. It loses its first parts first, because the last parts say most.
 pub(crate) fn fitting_name(name: &str, width: f64) -> Cow<'_, str> {
     let letters = (width / LETTER) as usize;
     fitting(ui::last_parts(name, letters), width)

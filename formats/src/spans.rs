@@ -147,7 +147,7 @@ impl Spans {
         self.call_in_row(call, 0, out);
     }
 
-    /// The same, with the row of an entry.
+    /// The same. `row` is the row of the call, if the call is an entry.
     #[inline]
     pub(crate) fn call_in_row(&mut self, call: &Call, row: u32, out: &mut impl FnMut(&Span)) {
         let Some(stack) = self.stacks.get_mut(self.now) else {

@@ -254,7 +254,8 @@ pub(crate) struct Compared<'a> {
     pub(crate) waits_for_it: &'a WaitTicks,
 }
 
-/// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
+/// What another thread did during a slow call, if no thread does it for so long during usual calls. Of several
+/// functions, the innermost one.
 pub(crate) fn meanwhile(seen: &Presences, compared: &Compared<'_>) -> Option<ConcurrentCall> {
     let part = |place: usize, length: u64, thread, function| -> f64 {
         let presence = seen.get(&(place, thread, function));

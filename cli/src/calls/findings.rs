@@ -183,7 +183,7 @@ fn stretches(slow: &[SlowCall], trees: &HashMap<FunctionId, Trees>) -> Stretches
     Stretches::new(slow.iter().map(stretch).chain(usual).collect())
 }
 
-/// What all passes found, from which each slow call is explained.
+/// The results of all passes. They explain each slow call.
 struct Explainer<'a> {
     info: &'a TraceInfo,
     usual: &'a HashMap<FunctionId, Usual>,

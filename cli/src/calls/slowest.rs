@@ -88,7 +88,7 @@ pub(crate) struct SlowestPass<'a> {
     /// Which calls hide no calls inside of them.
     frames: &'a Frames,
     by_depth: ByDepth,
-    /// Those of threads that will go on.
+    /// The calls of threads that continue in a later part of the trace.
     others: HashMap<ThreadId, ByDepth>,
     /// Slow calls of each function.
     counts: HashMap<FunctionId, u64>,

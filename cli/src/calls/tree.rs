@@ -1,4 +1,4 @@
-//! What the slow calls of one function consisted of, and what its usual calls consist of: trees of the calls inside.
+//! Trees of the calls inside the slow calls of one function, and inside its usual calls.
 
 use std::collections::BinaryHeap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -163,7 +163,7 @@ impl Tree {
 /// Where an open call is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenPath {
-    /// There is such a call. Else a call inside is an outermost one.
+    /// There is an open call. If there is none, the next call is an outermost one.
     is_call: bool,
     /// The path, inside of a call of the function.
     place: Option<u32>,
@@ -189,7 +189,7 @@ fn note_outermost(outermost: &mut Outermost, function: FunctionId, thread: Threa
 /// What the pass found.
 #[derive(Debug)]
 pub(crate) struct Trees {
-    /// Those of the slow calls that were found.
+    /// The slow calls that were found, each with its tree.
     pub(crate) slow: Vec<(SlowCall, Tree)>,
     /// All usual calls together, and how many they are.
     pub(crate) usual: Tree,
@@ -252,7 +252,8 @@ impl<'a> TreePass<'a> {
         TreePass { states, ..self }
     }
 
-    /// What was not running in a call, if it is inside of a slow one.
+    /// The time of a call in which the thread did not run. `None`: the call is not inside a slow call, or the trace has
+    /// no states.
     fn away(&self, start: Ticks, end: Ticks) -> Option<OffCpu> {
         let states = self.states?;
         let is_around =

@@ -153,7 +153,7 @@ impl Copier<'_> {
             text
         };
         if is_alone {
-            // Else cargo looks for a workspace in the folders above the copy.
+            // Without this line, cargo looks for a workspace in the folders above the copy.
             text += "\n[workspace]\n";
         }
         Ok(text)

@@ -139,7 +139,7 @@ pub(crate) struct Source<'a> {
 impl Drop for Source<'_> {
     fn drop(&mut self) {
         self.tokens = TokenStream::new();
-        // Else the library keeps the text of each file to the end.
+        // Without this call, the library keeps the text of each file until the program ends.
         proc_macro2::extra::invalidate_current_thread_spans();
     }
 }

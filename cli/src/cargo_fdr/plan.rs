@@ -12,7 +12,7 @@ use crate::marks::{Choice, Function, Layout, Verdict, mark, with_marks};
 use crate::workspace::Package;
 use crate::write::Change;
 
-/// What is to become of packages.
+/// The planned changes of packages.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// Manifests and source files whose text changes.

@@ -123,8 +123,8 @@ pub(crate) fn each_trace(
     })
 }
 
-/// Runs a command for one trace after the other. With several, one that can't be read does not keep
-/// the others from being read, and the worst end counts.
+/// Runs a command for one trace after the other. If one of several traces can't be read, the command continues with the
+/// next one. The status is the worst one of all.
 pub(crate) fn each(
     traces: &[PathBuf],
     mut run: impl FnMut(&Path) -> anyhow::Result<Status>,

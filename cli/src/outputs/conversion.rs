@@ -104,7 +104,7 @@ pub(crate) fn send(
     Ok(done)
 }
 
-/// Whose fault it is.
+/// Which side failed.
 pub(super) enum Failure {
     Source(fdr_formats::Error),
     Output(fdr_formats::Error),

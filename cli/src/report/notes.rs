@@ -124,7 +124,7 @@ fn part(error: Option<u64>, of: u64) -> f64 {
     error.unwrap_or(0) as f64 * 100.0 / of.max(1) as f64
 }
 
-/// Of which time the figures are, and whether there are times.
+/// Notes which window the figures cover, and whether there are times.
 fn window(report: &Report, notes: &mut Vec<String>) {
     if let Some(note) = report.window_note.as_ref().filter(|_| !report.is_whole) {
         let common = match note.starts_with("windows") {

@@ -85,7 +85,7 @@ pub(crate) struct Stack {
     open: Vec<u32>,
     /// Ticks inside of each function, outermost calls only.
     totals: Vec<u64>,
-    /// The same of the time in which the thread did not run; and the thread's states, where the trace knows any.
+    /// The same sums for the time in which the thread did not run. Also the thread's states, if the trace has any.
     away: Vec<OffCpu>,
     pub(super) absence: Option<Box<Absence>>,
     /// Places where the clock jumped or began anew.

@@ -235,7 +235,7 @@ pub(crate) struct HolderRow {
     pub(crate) function: Option<String>,
     pub(crate) waits: u64,
     pub(crate) total_ns: u64,
-    /// Of the time that threads waited for the object.
+    /// The share of the time that threads waited for the object.
     pub(crate) share: f64,
 }
 

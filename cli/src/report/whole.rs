@@ -50,7 +50,7 @@ pub(super) struct RecordedFunction {
     nests: bool,
 }
 
-/// The same of each function.
+/// The recorded figures of each function.
 pub(super) type RecordedRows = BTreeMap<FunctionId, RecordedFunction>;
 
 /// What the records have of each function.

@@ -89,7 +89,7 @@ fn begun(process: u32, what: RingAccess) -> anyhow::Result<Option<Vec<Mapped>>> 
     for mapping in mappings(&maps) {
         let path = PathBuf::from(OsString::from_vec(unescaped(&mapping.path)));
         let file = open(process, &folder, &mapping, what).map_err(|error| why(process, &error));
-        // One that is in the making is no reason to do without the others.
+        // A ring that is not finished yet does not keep the others from being found.
         let opened = file.and_then(|file| {
             is_starting |= super::is_empty(&path, file.try_clone()?)?;
             Ok((super::open(&path, file.try_clone()?)?, file))

@@ -256,7 +256,7 @@ mod tests {
         assert!(numbers(own).contains(&own));
         // It counts itself as 7, and has another number here.
         assert_eq!(mapped.number_here(7, path, &file), Some(own));
-        // Of a copy, all that tells is whether the process has some ring.
+        // For a copy, the only sign is whether the process has any ring mapped.
         let mut mapped = Mapped::default();
         assert_eq!(mapped.owner_of_copy(own), Owner::Ended);
         mapped

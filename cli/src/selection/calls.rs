@@ -247,7 +247,7 @@ impl<'a> Calls<'a> {
 enum ExitTarget {
     /// The open call at that place.
     Frame(usize),
-    /// None that is open.
+    /// No open call.
     Nothing,
 }
 

@@ -211,7 +211,7 @@ impl Selection {
         self.until.is_some()
     }
 
-    /// The same of a trace that is open.
+    /// The same for a trace that is already open.
     ///
     /// # Errors
     /// As [`Selection::open`].

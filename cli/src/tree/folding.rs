@@ -102,7 +102,7 @@ impl Folding {
         })
     }
 
-    /// The same of a source, of which nothing is left out.
+    /// The same for all of a source.
     ///
     /// # Errors
     /// As [`Folding::read`].

@@ -180,7 +180,7 @@ impl Line {
         }
     }
 
-    /// One that counts the time in a state alone.
+    /// A line that counts only the time in that state.
     pub(super) fn with_state(self, state: State, absence: Absence) -> Line {
         let by = ByState {
             state,

@@ -13,9 +13,9 @@ pub(super) const ROOT: usize = 0;
 pub(crate) struct Path {
     pub(crate) caller: usize,
     pub(crate) name: String,
-    /// What the last function took by itself, before and after. One trace has `after` alone.
+    /// The self time of the last function, before and after. A single trace has only `after`.
     pub(crate) own: [u64; 2],
-    /// The same with all that it called.
+    /// The same times, with those of all paths below it.
     pub(crate) total: [u64; 2],
 }
 

@@ -121,7 +121,7 @@ impl Ring {
         self.header.program()
     }
 
-    /// Whom it is of; empty where the file has no identity, or cannot be read there.
+    /// The identity of the recording. Empty: the file has none, or it can't be read.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let mut texts = [0; layout::IDENTITY_SIZE];

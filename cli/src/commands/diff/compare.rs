@@ -49,7 +49,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What the change costs in a run, ns: of a call, for all calls of a run.
+    /// The cost of the change in a run, in ns: the change of a call times the calls of a run.
     pub(super) fn weight(&self) -> f64 {
         let of = |side: &Option<Side>| side.map_or(0.0, |side| side.own);
         let calls = self.after.or(self.before).map_or(0.0, |side| side.calls);
@@ -64,7 +64,7 @@ pub(super) struct Comparison {
     pub(super) runs: (usize, usize),
     /// Functions that were tested.
     pub(super) tested: usize,
-    /// Those with the largest change of a run's time first.
+    /// The lines of functions. The one with the largest change of a run's time is first.
     pub(super) lines: Vec<Line>,
 }
 

@@ -10,9 +10,9 @@ use crate::tree::folding::Row;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part<'a> {
     All,
-    /// What is inside of calls of these.
+    /// Calls of these functions, and the calls inside them.
     From(&'a Filter),
-    /// What leads to calls of these.
+    /// The callers that lead to calls of these functions.
     To(&'a Filter),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Graph {
 /// The graph while it is made.
 struct Making<'a> {
     rows: &'a [Row],
-    /// What each path has with all that it called.
+    /// The total time of each path, with all paths below it.
     totals: Vec<u64>,
     /// The function of each path. `None`: it is none.
     functions: Vec<Option<usize>>,

@@ -48,7 +48,7 @@ impl Newcomers {
     /// Waits for the next peer that sends a trace. `None`: `end` has come first, or the user has ended the command.
     ///
     /// # Errors
-    /// What the system says, where trying again is no use.
+    /// The system's error, if another try would not help.
     pub(super) fn next(
         &mut self,
         listener: &Listener,

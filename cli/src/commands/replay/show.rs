@@ -24,7 +24,7 @@ const DURATION: usize = 9;
 const INDENT: usize = 2;
 const COLOURS: [&str; 6] = ["36", "33", "35", "32", "34", "31"];
 
-/// What is needed to say something of a line.
+/// The data for the text of a line.
 struct LinePrinter<'a> {
     info: &'a TraceInfo,
     states: Option<&'a States>,

@@ -57,7 +57,7 @@ impl Rule {
                 self.replaced.push((new.name.clone(), old.name.clone()));
             }
         }
-        // What they touched are addresses of the program, and its files have paths.
+        // Samples have addresses of the program, and modules have the paths of its files.
         schedule.samples.clear();
         schedule.modules.clear();
         for switch in &mut schedule.switches {

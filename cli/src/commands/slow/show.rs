@@ -79,7 +79,7 @@ fn not_shown(info: &TraceInfo, found: &Findings) -> Option<String> {
     Some(format!("{}: --limit {limit}", parts.join(", ")))
 }
 
-/// What to record next time, if that would say more of why one of the calls was slow.
+/// Advice on what to record next time, if this would help to explain one of the slow calls.
 fn what_would_help(found: &Findings) -> Option<&'static str> {
     let mut open = found.list.iter().filter(|finding| {
         let is_itself = finding.explained.cause == Cause::Itself;
@@ -199,7 +199,7 @@ fn path(info: &TraceInfo, finding: &Finding) -> Vec<Line> {
     rows
 }
 
-/// What another thread was in, that it usually is not in.
+/// A line about a function in which another thread was, and usually is not.
 fn meanwhile(info: &TraceInfo, finding: &Finding) -> Option<String> {
     let meanwhile = finding.meanwhile.as_ref()?;
     let nanos = |ticks| info.clock.nanos(fdr_formats::Ticks(ticks)).0;
@@ -250,7 +250,7 @@ impl Line {
         }
     }
 
-    /// What there is beside the name.
+    /// The number of characters in addition to the name.
     fn around(&self) -> usize {
         self.branch.chars().count() + self.calls.chars().count()
     }

@@ -38,7 +38,7 @@ pub(super) struct Api {
 #[derive(Serialize)]
 pub(super) struct Info<'a> {
     version: &'static str,
-    /// Of a process that runs: the number of the snapshot that is shown.
+    /// If the traces are of a running process, the number of the current snapshot.
     snapshot: Option<u64>,
     traces: Vec<TraceOf<'a>>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Info<'a> {
 #[derive(Serialize)]
 pub(super) struct TraceOf<'a> {
     pub(super) file: String,
-    /// The same as a word of a shell; empty if it is no file.
+    /// The file's name as a word of a shell. Empty: the trace is no file.
     pub(super) word: String,
     pub(super) format: &'a str,
     pub(super) program: &'a str,

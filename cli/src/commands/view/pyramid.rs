@@ -108,7 +108,7 @@ impl Row {
         self.items.push(item);
     }
 
-    /// Those that overlap a stretch of time.
+    /// The items that overlap a stretch of time.
     pub(super) fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Item> + '_ {
         let first = self.items.partition_point(|item| item.end < from);
         let items = self.items.get(first..).unwrap_or(&[]);

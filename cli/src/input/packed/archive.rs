@@ -36,7 +36,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Of a folder that holds files and nothing else, under that name.
+    /// An archive of a folder that has only files. Their names in the archive begin with `name`.
     ///
     /// # Errors
     /// Where it holds something else, or can't be read.

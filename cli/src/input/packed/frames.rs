@@ -124,7 +124,7 @@ impl<'a> Frames<'a> {
             };
             at += 3 + stored;
             if block & 1 == 1 || at >= self.size {
-                // One that is not the last wants another behind it.
+                // If the file ends behind a block that is not the last one, the head of the next block is missing.
                 at += if block & 1 == 1 { header.checksum } else { 3 };
                 break;
             }

@@ -17,7 +17,7 @@ pub(crate) struct Packed {
     pub(crate) after: u64,
 }
 
-/// Whose fault it is.
+/// Which side failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Input(io::Error),

@@ -71,7 +71,7 @@ pub(super) fn modes(durations: &Durations) -> Vec<Mode> {
     parts(durations, &density, &tops)
 }
 
-/// What is between the lowest places.
+/// The modes: the parts of the distribution between the minima.
 fn parts(durations: &Durations, density: &[f64], tops: &[usize]) -> Vec<Mode> {
     let dips = tops
         .windows(2)
@@ -163,7 +163,7 @@ fn smooth(counts: &[f64], width: f64) -> Vec<f64> {
     density
 }
 
-/// Where the density is higher than on both sides.
+/// The places where the density is higher than on both sides.
 fn tops(density: &[f64]) -> Vec<usize> {
     let is_top = |&at: &usize| {
         let before = at.checked_sub(1).map_or(0.0, |before| density[before]);
