@@ -1,7 +1,7 @@
 //! What is counted per function, and the table that finds it by function id.
 //!
-//! Ids come from the file and are not trusted, so no id is used as a length. A small id indexes a vector. Other ids go
-//! through a map. After a million functions, all further functions share one entry.
+//! Ids come from the file and are not trusted, so a large id must not make a large table. Small ids index a vector.
+//! Other ids go through a map. After a million functions, all further functions share one entry.
 
 use std::collections::HashMap;
 
