@@ -1,4 +1,5 @@
-//! A trace over HTTP: a server that records itself and hands what its threads just did to whoever asks.
+//! A trace over HTTP: a server that records itself, and answers a request with a trace of the last calls of its
+//! threads.
 //!
 //! ```text
 //! target/release/examples/debug_endpoint 127.0.0.1:8080     # serves until it is ended
@@ -6,8 +7,8 @@
 //! fdr report now.fdr
 //! ```
 //!
-//! Recording is chosen in the code, so no variable is needed; who runs the server can still set them, and
-//! `FDR=off` turns it off. Without an address it serves one request of each kind to itself and ends.
+//! The code turns recording on, so no variable is needed. The user of the server can still set variables, and `FDR=off`
+//! turns recording off. Without an address it serves one request of each kind to itself and ends.
 
 use std::env;
 use std::error::Error;

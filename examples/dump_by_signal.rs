@@ -46,7 +46,7 @@ fn ask_for_a_dump() -> Result<(), Box<dyn Error>> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Without the recorder nobody handles the signal, and it would end the program.
+    // Without the recorder the signal has no handler, and would end the program.
     let recording = fdr::is_enabled();
     println!(
         "process {}; to dump: kill -USR2 {}",

@@ -38,7 +38,7 @@ impl Sort for InsertionSort {
 /// Sorts the halves, then merges them.
 #[derive(Debug, Clone, Copy)]
 pub struct MergeSort {
-    /// Slices of up to so many items are left to [`InsertionSort`].
+    /// [`InsertionSort`] sorts slices of up to this many items.
     pub small: usize,
 }
 

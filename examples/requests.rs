@@ -26,7 +26,7 @@ struct Executor {
 }
 
 impl Executor {
-    /// Takes a task. After so many polls its client goes away.
+    /// Takes a task. After this many polls, the client of the task ends its connection.
     fn spawn(&mut self, task: impl Future<Output = u64> + 'static, patience: Option<u32>) {
         self.tasks.push_back((Box::pin(task), patience));
     }

@@ -29,7 +29,7 @@ fn look_up(request: u64) -> u64 {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     if request == 700 {
-        // Whoever holds the table meanwhile makes all other requests wait.
+        // This thread holds the lock of the table, so all other requests wait.
         rebuild();
     }
     *table += request;

@@ -99,7 +99,7 @@ fn calls_of_a_slice(caller: &mut Caller) -> u64 {
     calls_of(caller, SLICE_NS)
 }
 
-/// How many calls take so many ns of CPU.
+/// How many calls take this much CPU time, in ns.
 pub(crate) fn calls_of(caller: &mut Caller, ns: f64) -> u64 {
     let mut calls = 1_000;
     loop {

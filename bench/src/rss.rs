@@ -1,5 +1,5 @@
-//! Runs a command and tells what it took: wall time, CPU time, and the most memory that it held at a time.
-//! Must add nothing to what it measures.
+//! Runs a command and prints its wall time, its CPU time, and the maximum of its memory. This program must not add to
+//! the values that it measures.
 
 use std::error::Error;
 use std::process::{Command, ExitCode};

@@ -1,4 +1,4 @@
-//! A workload of the script engine boa: it evaluates the script that it is given, so many times, and prints its values.
+//! A workload of the script engine boa: it evaluates a given script a given number of times, and prints its values.
 //! `cargo xtask bench whole` builds it beside the engine's sources.
 
 use boa_engine::{Context, Source};

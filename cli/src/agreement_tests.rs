@@ -263,7 +263,7 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
         own.extend(found.sums.iter().map(|(&id, sums)| (id, sums[2])));
         own.retain(|_, &mut own| own > 0);
         assert_eq!(sums_of(source), own, "flame, trace {seed}");
-        // What is explained by a gap is no violation.
+        // `verify` reports no missing edge that a gap explains.
         let judged = missing_of(source);
         if !has_gap(source) {
             assert_eq!(judged, found.missing, "verify, trace {seed}");
@@ -303,7 +303,7 @@ fn by_function(rows: &[Row]) -> WholeRun {
     rows.iter().map(figures).collect()
 }
 
-/// Of all threads, and of each. `None`: the trace has no such figures.
+/// The figures of all threads together, and those of each thread. `None`: the trace has no such figures.
 fn whole_run(source: &dyn Source) -> Option<(WholeRun, Vec<WholeRun>)> {
     let report = report_of(source, true);
     let threads = report.threads.iter();
@@ -328,7 +328,7 @@ fn whole_run_agrees_with_threads_and_json() {
             *sum = [sum[0] + figures[0], sum[1] + figures[1]];
         }
         for (id, figures) in &all {
-            // Where no call of one thread has a time, its calls look untimed there.
+            // If no call of a function has a time on one thread, the function looks untimed on that thread.
             assert_eq!(figures[0], sums[id][0], "trace {seed}, function {id}");
             assert!(figures[1] >= sums[id][1], "trace {seed}, function {id}");
             estimated += u64::from(figures[1] > 0);

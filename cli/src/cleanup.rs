@@ -1,4 +1,4 @@
-//! Names that must not outlive the command: files, folders and sockets that it makes under names of its own. Each is
+//! Files, folders and sockets that the command makes under temporary names. They must not outlive the command. Each is
 //! made, placed and removed under one lock. When a signal ends the command, the thread of signals takes that lock,
 //! removes all outputs, and keeps the lock. So the cleanup knows every name, and no name is made after the cleanup.
 
@@ -27,7 +27,8 @@ static NAMES: Mutex<Names> = Mutex::new(Names {
     removals: Vec::new(),
 });
 
-/// Until it is dropped, no signal ends the process; those that end it are watched from here on.
+/// Until this value is dropped, no signal ends the process. From here on, the thread of signals handles the signals
+/// that would end it.
 ///
 /// # Errors
 /// Where the system has no room for the thread that watches signals.
@@ -55,7 +56,8 @@ impl Names {
     }
 }
 
-/// Removes all names, and ends the process by the signal. Whoever wants the lock waits until then.
+/// Removes all names, and ends the process by the signal. Other threads that want the lock wait until the process is
+/// dead.
 pub(crate) fn end_by(signal: i32) {
     let mut names = wait_for_lock();
     for (_, removal) in names.removals.drain(..) {

@@ -8,11 +8,11 @@ use nix::time::{ClockId, clock_gettime};
 
 use crate::ui;
 
-/// Errors of a frequency below that, in parts per million, are nobody's trouble.
+/// A smaller error of the frequency, in parts per million, is not mentioned.
 const NOTABLE_PPM: f64 = 1000.0;
 
-/// CLOCK_MONOTONIC_RAW now, in ns: a running process's ring is of this moment. `None`: the system does not
-/// say.
+/// CLOCK_MONOTONIC_RAW now, in ns. A trace of a running process's ring ends at this moment. `None`: the system has no
+/// such clock.
 pub(crate) fn monotonic_raw_ns() -> Option<u64> {
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC_RAW).ok()?;
     let (seconds, nanos) = (now.tv_sec(), now.tv_nsec());

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use crate::ui;
 
-/// So much of a text stays where a table is too wide.
+/// If a table is too wide, a text keeps at least this many characters.
 const TEXT: usize = 16;
 
 /// How columns are to look.
@@ -13,7 +13,7 @@ const TEXT: usize = 16;
 pub(crate) struct Columns<'a> {
     /// The head of each column.
     pub(crate) head: &'a [&'a str],
-    /// So many of the first columns hold numbers, which end below each other.
+    /// How many of the first columns hold numbers, which are aligned on the right.
     pub(crate) right: usize,
     /// The head is bold.
     pub(crate) colour: bool,
@@ -21,13 +21,13 @@ pub(crate) struct Columns<'a> {
     pub(crate) least: &'a [usize],
     /// The width that there is; `None`: any. Texts lose their middle, down to some characters.
     pub(crate) width: Option<usize>,
-    /// So much of a text is worth more than a column that may be left out.
+    /// A text keeps at least this many characters: columns are left out before it gets shorter.
     pub(crate) text: usize,
-    /// Columns that are left out, in this order, where that is not enough.
+    /// Columns that may be left out, in this order, if there is still no room.
     pub(crate) spare: &'a [&'a str],
 }
 
-/// What is said of columns that were left out. `None`: none was.
+/// A line about the columns that were left out. `None`: no column was.
 pub(crate) fn no_room(left_out: &[&str]) -> Option<String> {
     let names = left_out.join(", ");
     (!names.is_empty())

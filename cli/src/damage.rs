@@ -11,7 +11,8 @@ pub(crate) const KEPT: usize = 100;
 /// Problems of a trace, or of a worker's share of it.
 #[derive(Debug, Default)]
 pub(crate) struct Damage {
-    /// Offset and what is wrong there; the last of them is at hand.
+    /// The offset of each problem, and its description. The problem with the largest offset is on top, because a
+    /// problem with a smaller offset replaces it.
     first: BinaryHeap<(u64, String)>,
     more: u64,
 }

@@ -26,7 +26,7 @@ pub struct FunctionRow {
     pub line: u32,
     /// All calls.
     pub calls: u64,
-    /// Those of which an edge is missing or in doubt.
+    /// Calls with an edge that is missing or in doubt.
     pub clipped: u64,
     /// It has no times.
     pub untimed: bool,
@@ -34,13 +34,13 @@ pub struct FunctionRow {
     pub counted: u64,
     /// From entry to exit.
     pub total_ns: u64,
-    /// The same without the calls inside.
+    /// The total time without that of the calls inside.
     pub self_ns: u64,
     /// The shortest call.
     pub min_ns: Option<u64>,
     /// The longest call.
     pub max_ns: Option<u64>,
-    /// Of the total: running, preempted, waiting, where the trace knows states.
+    /// The parts of the total in which threads ran, were preempted and waited. `None`: the trace has no states.
     pub states_ns: Option<[u64; 3]>,
     /// Lengths of measured calls in ns, with the number of calls, in order.
     pub lengths: Vec<(u64, u64)>,
@@ -72,9 +72,9 @@ pub struct ThreadRow {
 /// The figures of a trace.
 #[derive(Clone, Debug)]
 pub struct TraceFigures {
-    /// Of the calls that have records.
+    /// The figures of the calls that have records.
     pub functions: Vec<FunctionRow>,
-    /// Of the whole run, where the recorder kept them.
+    /// The figures of the whole run, if the recorder kept them.
     pub whole: Option<Vec<FunctionRow>>,
     /// All threads.
     pub threads: Vec<ThreadRow>,

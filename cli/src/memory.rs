@@ -19,15 +19,15 @@ use crate::ui;
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes that a block takes beside its own: its head, and what the next one's alignment leaves. Names are short:
-/// without this, millions of them would be counted as a third of what they are.
+/// Bytes that an allocated block takes in addition to the requested ones: its head, and the padding up to the next
+/// block. Names are short. Without this constant, millions of names would count as a third of their real size.
 const BESIDE: u64 = 24;
 
-/// What a command may hold without being asked: 512 MiB.
+/// The default of the bound: 512 MiB.
 pub(crate) const DEFAULT: &str = "512M";
 
-/// Of that, what the counts do not see: the program, stacks, and buffers of C libraries. A quarter, but at
-/// most so much.
+/// The part of the bound for memory that the counts do not include: the program, stacks, and buffers of C libraries. It
+/// is a quarter of the bound, and at most this many bytes.
 const UNSEEN: u64 = 128 << 20;
 
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
@@ -54,13 +54,13 @@ pub(crate) fn grows(what: &'static str) {
 /// What blocks take, in bytes.
 fn allocated() -> u64 {
     let stats = ALLOCATOR.stats();
-    // A block may be given back between two of the numbers.
+    // Another thread may free a block while the numbers are read one after the other.
     let left = |more: usize, less: usize| more.saturating_sub(less) as u64;
     let blocks = left(stats.allocations, stats.deallocations);
     left(stats.bytes_allocated, stats.bytes_deallocated) + blocks * BESIDE
 }
 
-/// Whether there is room to go on.
+/// Checks whether the process is still within its bound.
 ///
 /// # Errors
 /// [`MemoryRefusal`], in an error of the system's kind "out of memory".
@@ -108,7 +108,7 @@ impl std::error::Error for MemoryRefusal {}
 pub(crate) struct BorrowedMemory(u64);
 
 impl BorrowedMemory {
-    /// So many bytes.
+    /// Adds `bytes` bytes to the count until the value is dropped.
     pub(crate) fn new(bytes: u64) -> BorrowedMemory {
         LENT.fetch_add(bytes, Ordering::Relaxed);
         BorrowedMemory(bytes)

@@ -35,7 +35,7 @@ impl OffCpu {
         sums.for_each(|(sum, more)| *sum = sum.wrapping_add(more));
     }
 
-    /// The part of so many ticks that was spent in a state. It wraps where these sums do.
+    /// How many of these ticks were spent in a state. The number wraps where the sums wrap.
     pub(crate) fn part(&self, state: State, ticks: u64) -> u64 {
         let [preempted, waiting, unknown] = self.0;
         match state {
@@ -165,8 +165,9 @@ impl Absence {
         self.course.current().until
     }
 
-    /// Goes to the moment of the next edge. `take` gets the open calls up to one whose own time shrinks, and the time
-    /// to subtract: that of the calls which it made and which began and ended in this state.
+    /// Goes on to the time of the next edge. `take` is called for each open call that made calls which began and ended
+    /// in this state. It gets the time of those calls, to subtract it from the own time of the open call. It also gets
+    /// the open calls from the outermost one to that one, without untimed calls at the inner end.
     #[cold]
     pub(crate) fn reach<T>(
         &mut self,
@@ -179,7 +180,7 @@ impl Absence {
             for place in self.aside..=open.len() {
                 let next = open.get(place).map(OpenCall::spent_before);
                 let spent = next.unwrap_or(stack.spent_in_calls());
-                // Those of the call before that place.
+                // The ticks of earlier calls of the same caller.
                 let before = if place == self.aside { self.base } else { 0 };
                 let spent = OffCpu::new(kind, spent.wrapping_sub(before));
                 let around = open.get(..place).unwrap_or(&[]);
@@ -203,8 +204,8 @@ impl Absence {
         timed.map_or(0, |place| place + 1)
     }
 
-    /// A call has ended, inside the `open` ones. Returns its parts, and how many of the open calls there are up to that
-    /// from which something is to be taken; 0: from none.
+    /// A call has ended, inside the calls `open`. Returns its parts. Also returns how many open calls there are from
+    /// the outermost one to the one from which time is subtracted; 0: from none.
     pub(crate) fn end_call<T>(
         &mut self,
         ended: &EndedCall<T>,
@@ -214,7 +215,8 @@ impl Absence {
         let is_aside = ended.call.is_aside();
         let kind = self.kind();
         if !is_aside && !is_added {
-            // All of it lies in this state. What it takes from its caller is taken when that ends, or the state.
+            // The whole call lies in this state. Its time is subtracted from its caller's own time when the caller or
+            // the state ends.
             let of = |ticks| kind.map_or(OffCpu::default(), |kind| OffCpu::new(kind, ticks));
             let parts = Parts {
                 total: of(ended.total()),
@@ -225,7 +227,7 @@ impl Absence {
         }
         let known: OffCpu = self.course.known(ended.call.start, ended.end).into();
         let mut inside = OffCpu::default();
-        // It is around all calls so far. (Of another one, the calls before it are its caller's.)
+        // The call is around all calls so far. (If it were not, the calls before it would belong to its caller.)
         let is_around = open.is_empty() && !is_aside && ended.call.spent_before() == 0;
         if is_aside || is_around {
             if let Some(kind) = kind {

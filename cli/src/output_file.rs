@@ -57,7 +57,7 @@ pub(crate) fn check(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<
     if path.file_name().is_none() {
         bail!("{text}: no name for an output");
     }
-    // What a link points to is none of ours: the link itself is in the way.
+    // The check is of the link itself, because a link is in the way even if it points to nothing.
     let Ok(there) = fs::symlink_metadata(path) else {
         return Ok(());
     };
@@ -79,7 +79,7 @@ pub(crate) fn check(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<
     }
 }
 
-/// Whether a link may be followed: it is this user's, or of whoever the folder belongs to.
+/// Whether a link may be followed: it belongs to this user or to the owner of its folder.
 fn is_trusted(path: &Path, link: &Metadata) -> bool {
     let folder = path
         .parent()
@@ -281,7 +281,7 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// A name beside a path that no other command uses, and that nobody can guess.
+/// A name in the folder of the path. It is random, so no other command uses the name, and no other user can guess it.
 fn beside(path: &Path, end: &str) -> PathBuf {
     // The standard library's keys are random; each state has others.
     let number = RandomState::new().build_hasher().finish();
@@ -322,7 +322,7 @@ fn swap(from: &Path, to: &Path) -> io::Result<()> {
     fs::remove_dir_all(old)
 }
 
-/// Names of what is in a folder, without digits: streams are numbered, the rest is always the same.
+/// The names of a folder's entries, without digits, because the names of streams differ only in their numbers.
 fn names(folder: &Path) -> BTreeSet<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();

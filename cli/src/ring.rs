@@ -23,13 +23,13 @@ use mapped::Mapped;
 /// How the names of ring files end.
 pub(crate) const END: &str = ".fdr-ring";
 
-/// A ring file, as far as its first bytes tell.
+/// A ring file, known by its first bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ring {
     path: PathBuf,
     /// The process that records, or did.
     pub(crate) process: u32,
-    /// The number that it has here, if it runs. In a container it may have another one.
+    /// The process id in our namespace, if the process runs. It may differ from the id in a container.
     pub(crate) number_here: Option<u32>,
     pub(crate) owner: Owner,
 }
@@ -57,7 +57,8 @@ impl Ring {
         if heads.iter().all(Option::is_none) {
             return heads.iter().map(|_| None).collect();
         }
-        // Later than the heads were there: who made them has the files mapped, or is gone.
+        // This look must come after the heads were read. Then each process that made a ring has it mapped, or has
+        // ended.
         let mapped = Mapped::look();
         let both = files.iter().zip(heads);
         both.map(|(path, head)| {
@@ -77,7 +78,7 @@ impl Ring {
         &self.path
     }
 
-    /// Whether its process runs, as far as can be told.
+    /// Whether its process runs, or may run where we can't see it.
     pub(crate) fn runs(&self) -> bool {
         self.owner != Owner::Ended
     }
@@ -87,7 +88,7 @@ impl Ring {
         self.owner.reason()
     }
 
-    /// That its process runs, and how to come to a trace of it.
+    /// A line which says that the process runs, and which command makes a trace of it.
     pub(crate) fn runs_in_words(&self) -> String {
         let process = self.process;
         match self.number_here.filter(|here| *here != process) {
@@ -98,7 +99,7 @@ impl Ring {
         }
     }
 
-    /// What it is, and how to come to a trace.
+    /// A line about the state of the ring, with the command that makes a trace of it.
     pub(crate) fn in_words(&self) -> String {
         let process = self.process;
         let dump = format!("fdr dump {}", ui::shell(&self.path));
@@ -165,7 +166,7 @@ pub(crate) fn open(path: &Path, file: File) -> anyhow::Result<ring::Ring> {
     ring::Ring::open(Box::new(bytes)).map_err(|error| trace::about(path, error))
 }
 
-/// Whether a file, whose owner runs, is a ring that its owner has only begun to make: the magic is written last.
+/// Whether the file is a ring that its owner has not finished yet. The owner runs, and writes the magic last.
 ///
 /// # Errors
 /// Where it can't be read.

@@ -117,7 +117,8 @@ impl Stop {
         Ok(self.wait_for_any(&other, end)?.contains(&true))
     }
 
-    /// The same for several places. Which of them can be read: none if the end was asked for.
+    /// The same for several descriptors. Returns which of them can be read. If a signal asked for the end, none is
+    /// marked.
     ///
     /// # Errors
     /// What the system says.
@@ -169,7 +170,7 @@ mod tests {
 
     #[test]
     fn a_test_is_ended_by_signals() {
-        // Whoever runs the tests has not switched TERM off.
+        // The tests are not run with SIGTERM ignored.
         assert!(ending().any(|signal| signal == SIGTERM));
     }
 }

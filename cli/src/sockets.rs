@@ -1,4 +1,4 @@
-//! Who is at the other end of a socket of this machine.
+//! Checks which user is at the other end of a Unix socket.
 
 use std::os::unix::net::UnixStream;
 

@@ -27,7 +27,7 @@ pub(crate) trait Pass: Send {
     /// A call has ended. `is_open`: it was open when the trace was written, and lasts until then.
     fn ended(&mut self, ended: &EndedCall<Self::Data>, is_open: bool);
 
-    /// The program said something inside the call that `caller` belongs to.
+    /// The program left a note inside the call that `caller` belongs to.
     fn note(&mut self, caller: Self::Data, time: Ticks, kind: NoteKind, body: &[u8]) {
         let _ = (caller, time, kind, body);
     }
@@ -218,7 +218,7 @@ pub(crate) fn run<P: Pass>(
     run_on(source, ui::jobs(), make)
 }
 
-/// The same on so many threads at most.
+/// The same on at most `jobs` threads.
 ///
 /// # Errors
 /// If the trace can't be read.

@@ -88,7 +88,7 @@ pub(crate) fn text(
     Ok(())
 }
 
-/// As much of a text as so many units of width hold. Empty if that is too little to read.
+/// The text, shortened to `width` units of the picture. Empty if there is no room for three letters.
 pub(crate) fn fitting(text: &str, width: f64) -> Cow<'_, str> {
     let letters = (width / LETTER) as usize;
     match letters {
@@ -97,7 +97,7 @@ pub(crate) fn fitting(text: &str, width: f64) -> Cow<'_, str> {
     }
 }
 
-/// The same of the name of a function. Its last parts say most, so the first ones go first.
+/// The same for the name of a function. It loses its first parts first, because the last parts say most.
 pub(crate) fn fitting_name(name: &str, width: f64) -> Cow<'_, str> {
     let letters = (width / LETTER) as usize;
     fitting(ui::last_parts(name, letters), width)

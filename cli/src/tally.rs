@@ -45,7 +45,7 @@ pub(crate) struct ThreadTally {
 }
 
 impl ThreadTally {
-    /// From when to when there is anything of it: calls, or what the program says beside them.
+    /// The first and the last tick of the thread's calls and notes. `None`: it has neither.
     pub(crate) fn times(&self) -> Option<(Ticks, Ticks)> {
         let calls = self.first.map(|first| (first, self.last));
         join_times(calls, self.noted)

@@ -1,4 +1,4 @@
-//! What every command says of a trace in the same words: errors, damage, missing records, doubtful counts.
+//! Messages about a trace that are the same in every command: errors, damage, missing records, doubtful counts.
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -118,8 +118,8 @@ pub(crate) fn utc(unix_nanos: u64) -> String {
     format!("{}.{micros:06}Z", Utc::of(seconds))
 }
 
-/// Text of at most so many characters. A longer text loses its middle. More of its end stays than of its front, because
-/// the end says more in a function's name.
+/// The text, with at most `most` characters. A longer text loses its middle. More of the end stays than of the front,
+/// because the end of a function's name says more.
 pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     let length = text.chars().count();
     if length <= most {
@@ -186,7 +186,8 @@ pub(crate) fn colour() -> bool {
     }
 }
 
-/// Facts with ` · ` between, in lines of at most so many characters. A line ends behind a fact, if the fact is short.
+/// Wraps facts with ` · ` between them into lines of at most `width` characters. A fact of at most half a line is not
+/// divided.
 pub(crate) fn wrap_facts(text: &str, width: usize, indent: usize) -> String {
     const JOINED: &str = "\u{a0}";
     let joined = |fact: &str| match fact.chars().count() * 2 <= width {
@@ -254,7 +255,7 @@ pub(crate) struct StandardOutput(File);
 /// Whether standard output was a pipe or a socket whose reader went away.
 static READER_GONE: AtomicBool = AtomicBool::new(false);
 
-/// Whether nobody reads our output any more. That is no error: `head` has seen enough.
+/// Whether the reader of our output has closed its end. That is no error: a reader such as `head` ends early.
 pub(crate) fn is_reader_gone() -> bool {
     READER_GONE.load(Ordering::Relaxed)
 }

@@ -6,7 +6,7 @@ use fdr_formats::{Clock, Source, Thread, Ticks};
 use crate::tally::Tally;
 use crate::ui;
 
-/// Threads whose windows differ by more than this share of the trace are told, in percent.
+/// If the windows of threads differ by more than this share of the trace, in percent, a line says so.
 const NOTABLE: u64 = 10;
 
 /// The windows of all threads, put together.

@@ -15,7 +15,7 @@ use fdr_formats::registry::targets;
 use fdr_formats::writer::Kind;
 use serde_json::{Value, json};
 
-/// Figures less what a format could not hold, as far as that was said: gaps.
+/// The figures without what the format could not hold, if the conversion reported it: gaps.
 fn less(mut figures: Value, said: &str) -> Value {
     if said.contains(": 120 missing records") {
         figures["lost_records"] = json!(0);
@@ -264,7 +264,7 @@ fn only_traces_are_replaced_by_folders() {
     assert_eq!(contents(&other), [name]);
 }
 
-/// A trace of so many calls.
+/// A trace of `calls` calls.
 fn long(path: &str, calls: u64) {
     let edge = |at: u64| (at * 10, if at.is_multiple_of(2) { 1 } else { -1 });
     let edges: Vec<(u64, i64)> = (0..2 * calls).map(edge).collect();

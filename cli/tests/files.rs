@@ -56,7 +56,7 @@ fn unreadable_files_exit_with_2() {
     assert_eq!(fdr(&["nonsense"]).status.code(), Some(2));
 }
 
-/// A trace whose answers, of whatever command, are larger than a pipe and all buffers before it.
+/// A trace for which the answer of each command is larger than a pipe and all buffers before the pipe.
 fn long(path: &str) {
     let info = TraceInfo {
         functions: functions(&["app::run", "app::step"]),
@@ -134,7 +134,7 @@ fn broken_pipes_are_no_errors() {
             "{words:?}: {output:?}"
         );
     }
-    // Of wrong usage, which nobody reads of, it is one still.
+    // Wrong usage is an error even if its message has no reader.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     let status = command().arg("nonsense").stderr(writer).status().unwrap();

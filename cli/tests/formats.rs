@@ -39,8 +39,7 @@ fn every_command_takes_every_format() {
     }
 }
 
-/// How many entries and exits were not measured before a conversion and seem to be after it, by what the
-/// conversion said.
+/// How many synthetic entries and exits a conversion has written as measured ones, by its own message.
 fn as_measured(said: &str) -> u64 {
     let what = " in the middle of a thread: written as measured ones";
     let line = said.lines().find_map(|line| {

@@ -25,7 +25,7 @@ fn callers_have_times_and_counts() {
     ] {
         assert!(dot.contains(line), "{line}: {dot}");
     }
-    // With a threshold, the arrow is left out, and told.
+    // With a threshold, the arrow is left out, and a line says so.
     let cut = answer(&["graph", "--min", "50%", &trace]);
     assert!(
         cut.contains("left out: 0 functions and 1 arrow below 50 % of 1.100 µs"),

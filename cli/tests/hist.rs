@@ -105,7 +105,7 @@ fn unknown_functions_suggest_the_nearest() {
     assert!(output.status.success(), "{output:?}");
     let said = "FUNCTION matches none of 2 called functions; the nearest: app::run";
     assert!(stderr(&output).contains(said), "{output:?}");
-    // Three calls are none to tell modes by; a window leaves calls out.
+    // Three calls are too few for modes. A window leaves calls out.
     let all = answer(&["report", "--hist", &trace, "app::*"]);
     assert!(
         all.starts_with("app::step\n  3 calls · min 100 ns"),

@@ -66,7 +66,7 @@ fn trace(path: &str, file: &str, long: usize) {
         untimed: false,
         what: What::Calls,
     };
-    // Events, and names of fields, are called the same.
+    // Events and fields have these names, too.
     let named = |(nth, name): (usize, &String)| {
         [(EVENTS, What::Event), (FIELDS, What::Name)].map(|(first, what)| Function {
             id: FunctionId(first + nth as u32),

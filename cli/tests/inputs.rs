@@ -80,7 +80,7 @@ mod the_rest {
     }
 }
 
-/// Cuts the packed files before each so many bytes.
+/// Cuts the packed files before every `step`th byte.
 fn packed_files_are_read(step: usize) {
     let folder = Folder::new("codecs");
     let trace = folder.file("t.fdr");

@@ -166,7 +166,7 @@ fn piped_input_that_is_no_trace_stays() {
 fn a_program_that_listens_is_waited_for() {
     let folder = Folder::new("listen-connect");
     let file = folder.file("app.fdr");
-    // Free just now: nobody listens there yet.
+    // The port is free at this moment: no program listens there yet.
     let port = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

@@ -11,7 +11,7 @@ use nix::sys::signal::Signal;
 use crate::common::{Folder, contents};
 use crate::listen::{Listener, send, trace};
 
-/// What strangers may send: nothing, too little to tell, bytes of another protocol.
+/// What strangers may send: nothing, too few bytes to know the format, or bytes of another protocol.
 const OTHERS: [&[u8]; 4] = [
     b"",
     b"eighteen bytes ...",

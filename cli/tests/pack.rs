@@ -1,5 +1,5 @@
 //! Packed traces through the whole tool. Every command reads them like plain traces. `unpack` gives every byte back.
-//! Damaged and hostile ones are told.
+//! Damage is reported, also that of hostile files.
 
 use std::fs;
 use std::path::Path;
@@ -60,7 +60,8 @@ fn golden_traces_come_back_byte_for_byte() {
             false => fs::remove_file(&again).unwrap(),
         }
         let mut both = [&packed, &trace].map(|trace| figures(trace));
-        // Whether its process was killed is known of the ring itself, by its place; the reason is a record, too.
+        // Only the unpacked ring shows whether its process was killed, because processes map it by its path. The reason
+        // is a record, too.
         both.iter_mut()
             .filter(|_| format == "ring")
             .for_each(|report| drop(report["reason"].take()));

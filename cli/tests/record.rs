@@ -192,7 +192,7 @@ fn traces_of_every_format_are_found() {
                 .count(),
             0
         );
-        // Again, under a name of its own, which it replaces the next time.
+        // With a name that the user gives. The next run replaces that file.
         let own = format!("{}.trace", target.name);
         let options = [&options[..], &["-o", &own]].concat();
         for _ in 0..2 {
@@ -289,7 +289,7 @@ fn a_filter_in_the_environment_is_respected() {
 fn a_ring_that_is_left_is_named() {
     let folder = Folder::new("ring");
     std::fs::create_dir_all(folder.path().join("100%")).unwrap();
-    // Process 2^32 - 1: there is none.
+    // There is no process with the id 2^32 - 1.
     let ring = r"printf 'FDRRING\001\377\377\377\377ring'";
     for (options, file) in [
         (&[][..], "app.7.ab.fdr-ring"),

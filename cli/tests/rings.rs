@@ -73,7 +73,7 @@ fn a_ring_becomes_a_trace_beside_it() {
         "{info}"
     );
     assert!(info.contains("program    golden\n"), "{info}");
-    // Not twice, unless it is told to.
+    // A second dump needs `--force`.
     let again = fdr(&["dump", &ring]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("exists; --force replaces it"));

@@ -40,7 +40,7 @@ thread 8 worker
   1  app::step  for 50 ns
 ";
     let shown = answer(&["state", "--at", "1550", &trace]);
-    // The writer knew of no CPU, so each thread is said to be on the first one.
+    // The writer had no CPUs, so it put each thread on the first one.
     let (stacks, cpus) = shown
         .split_once("\nthe last record on\nCPU")
         .expect("a line for the CPU");

@@ -13,7 +13,8 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "state", "convert", "scrub", "pack", "unpack", "dump", "top", "ctl", "rings", "listen",
 ];
 
-/// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.
+/// Runs the tool with these variables on a terminal with `columns` columns, which the program `script` of util-linux
+/// makes.
 pub(crate) fn on_terminal(columns: usize, variables: &[&str], words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let tool = env!("CARGO_BIN_EXE_fdr");

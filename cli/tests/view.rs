@@ -1,4 +1,4 @@
-//! `fdr view`: what the server of the page answers is what the other commands say of the same trace.
+//! `fdr view`: the answers of the page's server are the same as those of the other commands for the same trace.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -8,7 +8,7 @@ use fdr_formats::model::{Counts, FunctionTotals, Missing};
 use fdr_formats::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use serde_json::Value;
 
-/// So many calls of a function, of 100 ticks each.
+/// `calls` calls of a function, of 100 ticks each.
 fn totals(function: u32, calls: u64, nests: bool) -> FunctionTotals {
     FunctionTotals {
         function: FunctionId(function),
@@ -179,7 +179,7 @@ fn a_missing_end_is_told_by_all_commands() {
     write(&path, &info, &threads);
     let bytes = fs::read(&path).expect("the trace");
     assert!(stdout(&fdr(&["verify", &path])).contains(": OK: 12 records in 3 threads"));
-    // Each block is an extent of 16 bytes, and so many behind it.
+    // Each block begins with an extent of 16 bytes, which has the number of bytes behind it.
     let (mut at, mut cuts) = (32, Vec::new());
     while at < bytes.len() {
         let size: [u8; 8] = bytes[at + 1..at + 9].try_into().expect("a number");

@@ -1,5 +1,5 @@
-//! A pool of named threads that index and merge. Results come back in the order of the jobs, whoever
-//! did them.
+//! A pool of named threads that index and merge. Results come back in the order of the jobs, whichever thread did a
+//! job.
 
 use std::io;
 use std::ops::Range;

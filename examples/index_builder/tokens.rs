@@ -18,7 +18,7 @@ pub(crate) fn is_stop_word(word: &str) -> bool {
     matches!(word, "the" | "of" | "and" | "to")
 }
 
-/// Strips one ending after the other; calls itself until none is left.
+/// Strips one ending after the other. It calls itself for each ending.
 #[traced]
 pub(crate) fn stem(word: &str) -> &str {
     count(Function::Stem);

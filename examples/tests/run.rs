@@ -168,7 +168,7 @@ fn debug_endpoint() {
         "{output}"
     );
     assert_eq!(folder.files(), [] as [PathBuf; 0]);
-    // Who runs it has the last word.
+    // The user's `FDR` wins over the program's code.
     let off = folder.run("debug_endpoint", &[], Some("off"));
     assert!(off.contains("HTTP/1.1 503 Service Unavailable, "), "{off}");
 }

@@ -15,7 +15,7 @@ use crate::schema::{FOLDER, TABLES, VERSION};
 use crate::store::Store;
 use crate::{Status, complain};
 
-/// A file with so many bytes is large.
+/// A file with at least this many bytes is large.
 const LARGE: u64 = 128 << 20;
 /// A day's older manifests that stay.
 const DAY: u64 = 24 * 60 * 60;
@@ -220,7 +220,7 @@ fn sweep(store: &Store, grace: Duration) -> anyhow::Result<u64> {
     let manifests = store.list(&format!("{FOLDER}/_manifest"))?;
     let days = manifest::read(store)?;
     if !days.problems.is_empty() {
-        // Nobody knows which files count.
+        // Then there is no way to know which files are valid.
         return Ok(removed);
     }
     let mut counted: HashSet<&str> = HashSet::new();

@@ -59,7 +59,7 @@ pub(crate) struct Commit {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     pub(crate) schema: u32,
-    /// Names of commits whose rows are in `files`, or were taken out of them.
+    /// Names of the commits whose rows are in `files`, or were removed from them.
     pub(crate) covers: Vec<String>,
     pub(crate) files: Vec<FileEntry>,
 }
@@ -187,7 +187,7 @@ fn read_once(store: &Store) -> anyhow::Result<Option<Days>> {
         };
         let day = days.days.entry(date.to_owned()).or_default();
         match parse::<Commit>(&text) {
-            // Without its manifest nobody knows which commits of a day count.
+            // Without the manifest there is no way to know which commits of a day are valid.
             Ok(_) if day.is_damaged => {}
             Ok(commit) => day.commits.push(commit),
             Err(error) => {
@@ -285,7 +285,7 @@ fn parse<T: for<'a> Deserialize<'a>>(text: &[u8]) -> anyhow::Result<T> {
     serde_json::from_slice(text).context("damaged")
 }
 
-/// Makes the next manifest of a day count. `false`: somebody else made one meanwhile.
+/// Stores the next manifest of a day, which is valid from then on. `false`: another process has stored one meanwhile.
 pub(crate) fn switch(
     store: &Store,
     date: &str,

@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// Spark is told the columns by this file.
+    /// Spark reads the columns from this file.
     #[test]
     fn tables_json_has_the_same_columns() {
         let told: std::collections::BTreeMap<String, String> =

@@ -140,8 +140,8 @@ impl Store {
         };
         match self.again(put) {
             Ok(_) => Ok(true),
-            // A request is made again if its answer is lost. Then the file that exists may be ours. If the file is gone
-            // meanwhile, it may have been ours too, and a manifest may list the same files as it did.
+            // A request is made again if its answer is lost. Then the file that exists may be ours. If the file has
+            // disappeared meanwhile, it may have been our own commit. A manifest may have taken over its list of files.
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
                 let found = self.read_all(&[path.to_owned()])?.pop().flatten();
                 Ok(found.is_none_or(|found| found == bytes))

@@ -51,7 +51,7 @@ impl Server {
                 Err(error) => panic!("moto_server: {error}"),
             };
             let mut server = Server { process, address };
-            // It ends if somebody else has the port by now. Until it listens, a connection may even be one to itself.
+            // It ends if another program has the port by now. Until it listens, a connection may even be one to itself.
             while server.process.try_wait().unwrap().is_none() {
                 assert!(begun.elapsed() < PATIENCE, "moto_server does not answer");
                 let answer = server.ask("PUT", "/fdr");

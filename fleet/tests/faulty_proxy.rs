@@ -15,7 +15,7 @@ pub(crate) enum Fault {
     CutRequest,
     /// The answer is 503, and the server never sees the request.
     Busy,
-    /// The server does as it is told, and the connection ends before its answer.
+    /// The server carries out the request, and the connection ends before the answer.
     LostAnswer,
     /// The connection ends in the middle of the answer.
     CutAnswer,

@@ -40,7 +40,7 @@ fn each_call_counts_once() {
         clipped <= across && open + across >= 0,
         "{clipped} of {across}"
     );
-    // Alone, each dump has what it has.
+    // A dump has no call twice, so without other dumps both views have the same rows.
     let alone = Folder::new();
     export(&alone, &paths[..1]);
     assert_eq!(

@@ -171,7 +171,7 @@ fn rows_of_spans_are_calls() {
     let wrong = "SELECT COUNT(*) FROM spans WHERE clipped OR synthetic OR dur_ns < self_ns OR dur_ns < 0 \
                  OR (depth = 0) <> (parent_seq IS NULL) OR parent_seq >= seq OR date <> '2026-03-01'";
     assert_eq!(number(&folder, wrong), 0);
-    // What a call did itself and what its children took is all of it, but for rounding.
+    // The self time of a call and the times of its children add up to its time, except for rounding.
     let own = "SELECT COUNT(*) FROM (SELECT p.tid, p.seq, MAX(p.dur_ns - p.self_ns) AS inside, SUM(c.dur_ns) AS children, \
                COUNT(*) AS n FROM spans p JOIN spans c ON c.tid = p.tid AND c.parent_seq = p.seq GROUP BY p.tid, p.seq) t \
                WHERE ABS(inside - children) > n + 1";

@@ -115,7 +115,7 @@ impl Process {
 /// Functions of a program.
 pub(crate) const FUNCTIONS: u32 = 12;
 
-/// The edges of a thread's calls, nested and complete: so many calls, at most nine deep.
+/// The edges of `calls` calls of a thread, nested and complete, at most nine deep.
 pub(crate) fn edges(random: &mut Random, calls: u64) -> Vec<Call> {
     let (mut edges, mut open, mut now, mut made) = (Vec::new(), Vec::new(), 2_000_000, 0);
     while made < calls || !open.is_empty() {
@@ -168,7 +168,7 @@ pub(crate) fn write(path: &Path, process: &Process, dump: u64, threads: &[(u64, 
     assert!(writer.finish().unwrap().is_empty());
 }
 
-/// A trace with so many threads, of so many calls each.
+/// A trace with `threads` threads of `calls` calls each.
 pub(crate) fn trace(
     folder: &Folder,
     name: &str,
@@ -218,7 +218,7 @@ pub(crate) fn fleet_ok(words: &[&str]) -> String {
     out
 }
 
-/// What was printed, and what was said on stderr.
+/// The texts on stdout and on stderr.
 pub(crate) fn texts(done: &Done) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (text(&done.stdout), text(&done.stderr))

@@ -96,7 +96,7 @@ fn stretch(what: &str, format: &str, calls: u64) {
 
 struct Trace {
     info: TraceInfo,
-    /// By thread: so many calls at a time.
+    /// For each thread, its calls in batches.
     batches: Vec<Vec<Vec<Call>>>,
 }
 

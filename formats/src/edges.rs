@@ -1,6 +1,6 @@
-//! Turns spans into entries and exits in order of time, for formats whose record is a whole call. Such a
-//! record is written when its call has ended. So a parent stands behind all of its children. Some programs
-//! write another order.
+//! Turns spans into entries and exits in order of time, for formats whose record is a whole call. Such a record is
+//! written when its call has ended. So a parent stands behind all of its children. Some programs write the records in
+//! another order.
 //!
 //! The file is read in two passes. Each pass gives all items of a thread in the order of the file. A thread's items are
 //! cut into runs of [`RUN`]. The first pass ([`Planner`]) notes each item that begins before the end of an earlier run,
@@ -8,10 +8,10 @@
 //! run at a time, with the noted items, and keeps the open calls. Memory is one run per thread and the noted items,
 //! which are few per run if calls nest.
 //!
-//! Edges of the same time have this order. An item that stands earlier in the file comes first. Exits of
-//! inner calls come before exits of outer ones. Of two calls that begin together, the longer one is the
-//! parent. If they also end together, the earlier one is the parent. A call without length is over when longer
-//! ones of its time begin that stand behind it.
+//! Edges of the same time have this order. An item that stands earlier in the file comes first. Exits of inner calls
+//! come before exits of outer ones. Of two calls that begin together, the longer one is the parent. If they also end
+//! together, the earlier one is the parent. A call without length ends before the longer calls of the same time that
+//! are behind it in the file begin.
 //!
 //! [`lanes`] separates calls that do not nest.
 

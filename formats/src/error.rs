@@ -70,7 +70,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Counts the faults of a trace. Only so many are shown as people read.
+/// Counts the faults of a trace. Only as many are shown as a person reads.
 #[derive(Debug, Default)]
 pub(crate) struct DiagnosticCount {
     count: u64,

@@ -1,5 +1,5 @@
-//! Asks whether there is memory to go on. The library only asks: at each read of a file, and wherever it keeps more
-//! without a read. The user of the library counts for the whole process, and decides.
+//! A check whether there is enough memory to continue. The library only asks: at each read of a file, and wherever it
+//! keeps more without a read. The user of the library counts for the whole process, and decides.
 
 use std::io;
 use std::sync::OnceLock;

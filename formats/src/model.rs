@@ -290,7 +290,7 @@ pub struct Missing {
     pub dropped: u64,
 }
 
-/// A moment that somebody named while the program ran (`fdr ctl PID mark`).
+/// A moment that a user named while the program ran (`fdr ctl PID mark`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
     /// The number of the moment in its process, from 1.

@@ -1,5 +1,5 @@
-//! Named moments: a tick and a name that somebody gave while the program ran (`fdr ctl PID mark`). The recorder keeps
-//! the newest ones. This file has the rules for names, and the list of a trace.
+//! Named moments: a tick and a name that a user gave while the program ran (`fdr ctl PID mark`). The recorder keeps the
+//! newest ones. This file has the rules for names, and the list of a trace.
 
 use crate::model::Moment;
 use crate::text::{self, owned};

@@ -7,7 +7,7 @@
 //! | event | `span_id` if it has a span; its fields |
 //! | arguments | their fields |
 //! | task | `task`, `parent`, `woken_by`, `elapsed`, `busy`, `polls`, `counted`, `state` |
-//! | thread state | `object`, `holder`, `state`, `reason` |
+//! | thread state | `object`, `holder`, `waited`, `function`, `state`, `reason` |
 //! | any other body | `data` |
 //!
 //! A text that was cut has the bytes of the whole text in front, as `…_bytes`.

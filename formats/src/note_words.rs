@@ -234,7 +234,7 @@ impl fmt::Display for Words<'_, Note<'_>> {
     }
 }
 
-/// Form, level and span of an event, in brackets, if there is one of them.
+/// Writes the form, the level and the span of an event in brackets. Writes nothing if the event has none of the three.
 fn write_kind(
     f: &mut fmt::Formatter<'_>,
     form_number: u8,

@@ -55,7 +55,7 @@
 //! | 8 | 8 | the number; of a text its whole length, which is larger where it was cut |
 //! | 16 | | the text, zeros up to a multiple of 8 |
 //!
-//! The kinds 1 to 11, 15 and 17 are those of `xray::payload`.
+//! `xray::payload` has the other kinds, up to 23. A new kind gets a number that neither file uses.
 
 use crate::bytes::{ByteOrder, Fields};
 
@@ -176,7 +176,7 @@ pub enum FieldValue<'a> {
     Float(f64),
     /// True or false.
     Truth(bool),
-    /// Text, or as much of it as was kept, and its whole length in bytes.
+    /// The part of a text that was kept, and the length of the whole text in bytes.
     Text(&'a [u8], u64),
     /// Bytes, in the same way.
     Bytes(&'a [u8], u64),

@@ -24,8 +24,8 @@ pub trait Sink {
     /// Some calls, in order.
     fn calls(&mut self, calls: &[Call]);
 
-    /// The same calls, as some sources have them: none is synthetic, and no time goes back. By default
-    /// the sink gets them as [`Sink::calls`].
+    /// Some calls, in the packed form that some sources have. None of them is synthetic, and no time goes back. By
+    /// default they are unpacked and given to [`Sink::calls`].
     fn packed(&mut self, packed: &Packed<'_>) {
         packed.unpack(|calls| self.calls(calls));
     }

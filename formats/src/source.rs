@@ -69,8 +69,8 @@ pub struct Record<'a> {
     pub thread: Option<ThreadId>,
     /// The time after this record, if it has one.
     pub time: Option<Ticks>,
-    /// The function that was entered or left, if the record is of one call and the list knows the
-    /// function. Of a note, what `--filter` chooses it by: its name, or the function of an argument.
+    /// The function that was entered or left, if the record is of one call and the list knows the function. For a note,
+    /// the name by which `--filter` chooses it: its own name, or the function of an argument.
     pub function: Option<FunctionId>,
     /// Which side of a call the record is, if the format has a record for each.
     pub edge: Option<Edge>,

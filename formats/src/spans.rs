@@ -1,7 +1,7 @@
 //! Turns entries and exits into spans, for formats whose record is a whole call. A span is given when its call has
-//! ended. So children come before their parent. Calls with the same start are the exception: the parent comes first,
-//! because viewers tell the two apart by it. Memory is the open calls, and the calls that began in the same tick as one
-//! that is still open.
+//! ended. So children come before their parent. Calls with the same start are the exception: their parent comes first,
+//! because viewers take the first one for the parent. The memory is for open calls, and for calls that began in the
+//! same tick as a call that is still open.
 //!
 //! Calls that do not nest are made to nest, by the rule of [`crate::calls`]. [`Span::flags`] marks the
 //! edges that were added.
@@ -147,7 +147,7 @@ impl Spans {
         self.call_in_row(call, 0, out);
     }
 
-    /// The same, with the row of an entry.
+    /// The same. `row` is the row of the call, if the call is an entry.
     #[inline]
     pub(crate) fn call_in_row(&mut self, call: &Call, row: u32, out: &mut impl FnMut(&Span)) {
         let Some(stack) = self.stacks.get_mut(self.now) else {

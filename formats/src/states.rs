@@ -122,7 +122,8 @@ impl States {
                 on_cpu.clear();
                 continue;
             }
-            // A CPU runs one thread. One that seems to run on still has left it unseen: it may have ended.
+            // A CPU runs one thread at a time. If another thread still seems to run there, it has left the CPU without
+            // a switch in the trace. It may have ended.
             if switch.to == Some(State::Running) {
                 let last = on_cpu.insert(switch.cpu, switch.thread);
                 if let Some(last) = last.filter(|last| *last != switch.thread) {

@@ -45,7 +45,7 @@ pub enum Event {
     Call(Filter, Duration),
     /// More bytes of the process are in memory.
     Resident(u64),
-    /// So much time has passed.
+    /// This much time has passed.
     Every(Duration),
     /// A panic.
     Panic,

@@ -27,7 +27,7 @@ pub struct Utc {
 }
 
 impl Utc {
-    /// So many seconds after the beginning of 1970. Async-signal-safe.
+    /// The date and time `unix_s` seconds after the beginning of 1970. Async-signal-safe.
     #[must_use]
     pub fn of(unix_s: u64) -> Utc {
         let (days, second) = (unix_s / 86_400, unix_s % 86_400);

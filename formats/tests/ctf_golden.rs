@@ -174,7 +174,7 @@ fn in_words(read: &ReadTrace, thread: ThreadId) -> Vec<String> {
     events.iter().map(word).collect()
 }
 
-/// Cuts each file before every byte, or before every so many.
+/// Cuts each file before every `step`th byte.
 fn cut_everywhere(name: &str, step: usize) {
     let whole = read(&golden(name)).expect("a trace");
     damaged(name, |folder, file, bytes| {
@@ -206,7 +206,7 @@ fn cut_everywhere(name: &str, step: usize) {
     });
 }
 
-/// Flips bits of every byte, or of every so many.
+/// Flips bits of every `step`th byte.
 fn flip_everywhere(name: &str, most: usize, step: usize) {
     let all: usize = files(name).iter().map(|file| file.1.len()).sum();
     let (mut errors, mut reads) = (0, 0);

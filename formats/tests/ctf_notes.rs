@@ -133,7 +133,8 @@ fn a_name_is_a_class_with_typed_fields() {
 fn any_note_comes_back() {
     let mut random = Random(3);
     let notes: Vec<Note<'_>> = (0..1500).map(|_| random_note(&mut random, TEXT)).collect();
-    // More classes than there are numbers: the rest is written as bytes, and other readers are told of.
+    // There are more classes than numbers. Notes of the other classes are written as bytes, and a loss says that other
+    // readers can't read these.
     let (_, losses) = write(&TraceInfo::default(), &[(thread(7), around(&notes))]);
     assert_eq!(losses.notes().count(), 1);
     let told = losses.notes().next();

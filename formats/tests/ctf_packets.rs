@@ -113,7 +113,7 @@ fn nameless(id: u64) -> Thread {
     }
 }
 
-/// So many call events, 10 ns apart, with a change of CPU in front of every `period` of them.
+/// `count` call events, 10 ns apart, with a change of the CPU before every `period`th event.
 fn steady(count: u64, period: u64) -> Vec<Event> {
     let mut events = Vec::new();
     for at in 0..count {

@@ -53,7 +53,7 @@ fn events() -> Vec<Event> {
 
 #[test]
 fn states_come_back_and_stay_absent() {
-    // So many that they need several packets.
+    // There are so many states that they need several packets.
     for switches in [0, 3, 20_000] {
         let info = TraceInfo {
             schedule: schedule(switches),

@@ -1,5 +1,5 @@
-//! Events of all kinds written as CTF folders and read back: nothing is lost but what is told, and
-//! nothing is written that makes other readers give up.
+//! Events of all kinds, written as CTF folders and read back. Each loss is reported, and the output has nothing that
+//! makes other readers fail.
 
 use std::fs;
 
@@ -310,7 +310,7 @@ fn nothing_is_a_trace_too() {
     let (folder, _) = write(&TraceInfo::default(), &[(thread(4), marks.clone())]);
     assert_eq!(read_whole(folder.path()).kept.events(4), marks);
 
-    // Events before any thread belong to nobody.
+    // Events before the first thread belong to no thread, so they are not written.
     let made = Folder::new();
     let mut writer = writer(&made, &TraceInfo::default());
     writer.calls(&[enter(1, 1)]);

@@ -1,5 +1,5 @@
-//! Damaged ENTRACE files: what is intact is given, each damage is told once with its place, and nothing
-//! panics, hangs or takes memory for what a file only claims.
+//! Damaged ENTRACE files: the reader gives all intact events, and reports each damage once with its place. It does not
+//! panic or hang, and it allocates no memory for lengths that a file only claims.
 
 use crate::common::entrace::{TARGETS, call, entry, et, feed, file, function, golden, root, write};
 use crate::common::{

@@ -1,5 +1,5 @@
-//! What ENTRACE files hold beside events: clock, program, threads, functions and their names; what they
-//! can't hold is told exactly. A full disk is an error.
+//! What ENTRACE files hold in addition to events: clock, program, threads, functions and their names. The writer
+//! reports exactly what they can't hold. A full disk is an error.
 
 use crate::common::entrace::{TARGETS, feed, function, read_own, round, write};
 use crate::common::{Event, enter, exit, push, synthetic, thread};

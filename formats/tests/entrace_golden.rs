@@ -1,5 +1,5 @@
-//! ENTRACE files of other people's programs, read completely. What they hold was told by their makers
-//! and by a decoder of its own, not by this library.
+//! ENTRACE files of other people's programs, read completely. The expected contents come from their makers and from an
+//! independent decoder, not from this library.
 
 use std::collections::BTreeMap;
 
@@ -266,7 +266,7 @@ fn what_others_wrote_can_be_written_anew() {
 
 #[test]
 fn attributes_of_others_among_ours_are_kept() {
-    // A program of somebody's that knows our times, and says more: U64 arguments in any order.
+    // Another program that uses our attributes for times, and adds its own: U64 arguments in any order.
     let attributes = [
         ("arg1", 8),
         ("arg0", 9),

@@ -1,5 +1,5 @@
-//! Files made by other programs or by hand to the byte, read completely. What they hold was told by
-//! their makers and by llvm-xray, not by this library.
+//! Files made by other programs or by hand to the byte, read completely. The expected contents come from their makers
+//! and from llvm-xray, not from this library.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Damaged Heph files: what is intact is given, what is wrong is told once at its offset, reading goes on
-//! at the next packet; and nothing takes more time or memory than the file's size allows.
+//! Damaged Heph files: the reader gives all intact events, reports each fault once with its offset, and continues at
+//! the next packet. Its time and memory are in proportion to the file's size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -355,7 +355,7 @@ fn a_flood_of_damage_is_counted() {
     let read = damaged(&[one.repeat(300)]);
     assert_eq!(read.diagnostics.len(), 101);
     assert_eq!(read.diagnostics[100].offset, read.diagnostics[99].offset);
-    // A counter that goes back is told once.
+    // A counter that goes back is reported once.
     let wanted = "201 more problems are not listed";
     assert_eq!(read.diagnostics[100].what, wanted);
     assert_eq!(read.kept.calls(1).len(), 600);

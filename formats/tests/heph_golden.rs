@@ -1,5 +1,5 @@
-//! Heph files of another program, and files made by hand to the byte, read completely. What they hold
-//! was told by their makers and by Heph's own converter.
+//! Heph files of another program, and files made by hand to the byte, read completely. The expected contents come from
+//! their makers and from Heph's own converter.
 
 use std::fs;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use fdr_formats::heph::HephWriter;
 use fdr_formats::model::{Counts, Missing, Trouble};
 use fdr_formats::{Call, Edge, Function, Sink, Thread, Ticks, TraceInfo, Writer};
 
-/// A name of so many bytes, with letters of 1 to 4 bytes, that no other seed has.
+/// A name of `bytes` bytes, with letters of 1 to 4 bytes. Each seed has another name.
 fn name(bytes: usize, seed: usize) -> String {
     let mut name = format!("{seed}::");
     let letters = ['a', 'é', '五', '𝄞', ':'];

@@ -1,5 +1,5 @@
-//! Damaged and hostile HTDUMP: what is told, at which offset, and where reading goes on; that no stream
-//! costs more time or memory than its size explains.
+//! Damaged and hostile HTDUMP: which problem is reported at which offset, and where reading continues. The time and the
+//! memory for a stream are in proportion to its size.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -374,7 +374,7 @@ fn hostile_streams_cost_what_their_size_explains() {
     is_read_cheaply("long records that are cut", stream.bytes, 8);
 }
 
-/// A klass of 249 fields whose kind nobody knows, with names that end so.
+/// A klass of 249 fields of an unknown kind. The names of the klass and of the fields end with `name`.
 fn wide(stream: &mut Stream, id: u32, size: u64, name: &str) {
     stream.klass(id, &format!("Wide{name}"), 250);
     stream.field(id, 1, 24, "HT_Event", "base");

@@ -1,5 +1,5 @@
-//! HTDUMP files made by other programs or by hand to the byte, read completely. What they hold was told
-//! by their makers and by HawkTracer's own converters, not by this library.
+//! HTDUMP files made by other programs or by hand to the byte, read completely. The expected contents come from their
+//! makers and from HawkTracer's own converters, not from this library.
 
 use std::fs;
 use std::path::PathBuf;

@@ -12,7 +12,7 @@ use fdr_formats::{Call, FunctionId, Thread, ThreadId, TraceInfo, registry};
 
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
 
-/// What nobody may complain about.
+/// Reads a stream in which the reader must find no problem.
 fn clean(bytes: &[u8]) -> ReadTrace {
     let read = read(bytes).expect("a readable stream");
     assert_eq!(read.diagnostics, []);
@@ -246,7 +246,7 @@ fn a_receiver_may_join_late() {
             (&info.program, &vec![thread(1)])
         );
         let mut wanted = whole.kept.events(1).to_vec();
-        // What ended before is not told again; the outermost call, which was open, is.
+        // Calls that ended before are not in the second stream. The outermost call is in it, because it was open.
         wanted.drain(1..6);
         assert_eq!(part.kept.events(1), wanted);
         // The receiver's file may hold both: a stream cut off in a record, and what it got then.
@@ -286,7 +286,7 @@ fn what_is_flushed_can_be_read() {
     assert!(last > events.len() / 2, "{last} of {}", events.len());
 }
 
-/// Takes so many bytes.
+/// Takes this many bytes, and then fails as a full disk does.
 struct Full(usize);
 
 impl Write for Full {

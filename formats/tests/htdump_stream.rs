@@ -222,7 +222,7 @@ fn klasses_that_change_and_come_again() {
     stream.hawktracer().mapping(1, "one");
     stream.derived(40, "Mine", "HT_CallstackIntEvent", &["a"]);
     stream.header(40, 100).u64(10).u32(1).u64(1).u64(5);
-    // As a late client is told them: nothing changes.
+    // A late client gets the klasses again. They are the same, so nothing changes.
     stream
         .hawktracer()
         .derived(40, "Mine", "HT_CallstackIntEvent", &["a"]);

@@ -1,5 +1,5 @@
-//! The HTDUMP writer: what comes back of any program and of XRay's, times, threads in turns, and what is
-//! lost and said.
+//! The HTDUMP writer: what is read back from random programs and from traces of XRay, times, threads that take turns,
+//! and losses that are reported.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registr
 
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
 
-/// What nobody may complain about.
+/// Reads a stream in which the reader must find no problem.
 fn clean(bytes: &[u8]) -> ReadTrace {
     let read = read(bytes).expect("a readable stream");
     assert_eq!(read.diagnostics, []);
@@ -72,7 +72,8 @@ fn threads_may_come_in_turns() {
             for event in rest.by_ref() {
                 push(&mut writer, &event);
                 any = true;
-                // Arguments stay with their call: a thread that is told of ends it.
+                // Arguments stay with their call, because another thread's event between them would end the call's
+                // arguments.
                 count = count.saturating_sub(1);
                 if count == 0 && !matches!(event, Event::Argument(_)) && !wants_arguments(&event) {
                     break;

@@ -80,8 +80,8 @@ fn claims() -> Vec<Vec<u8>> {
     claims
 }
 
-/// The bytes with each claim at each place, and with each number that is written in digits grown. In a
-/// long trace (of so many bytes) the claims take turns: each is at about so many places.
+/// The bytes with each claim at each place, and with each number that is written in digits grown. `trace` is the length
+/// of the trace. In a long trace the claims take turns, so each is at about `places` places.
 fn each_claim(bytes: &[u8], trace: usize, places: usize, mut check: impl FnMut(&[u8], usize)) {
     let step = 1 + trace / places;
     for (nth, claim) in claims().into_iter().enumerate() {

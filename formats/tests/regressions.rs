@@ -90,7 +90,7 @@ fn with_target(create: fn(Output, &TraceInfo) -> WriterResult) {
 fn a_target_that_writes_nothing_is_a_finding() {
     with_target(|_, info| {
         let xray = registry::target("xray").expect("the native format");
-        // Into a file that nobody reads.
+        // The output goes to a file that the test does not read.
         let elsewhere = test_output::TestOutput::new(Kind::File)?;
         (xray.create)(elsewhere.output()?, info)
     });

@@ -299,9 +299,9 @@ fn what_a_mark_says_wrongly_is_not_believed() {
     let (slot, mark) = (SLOTS, SLOTS + 128);
     // (place, value, records that are read, counts)
     let cases = [
-        // The end of the closed chunk: its records are counted by the next one's mark.
+        // The end of the closed chunk. The mark of the next chunk gives the number of its records.
         (mark + 16, u64::MAX, &all[..], [12, 8, 0, 4]),
-        // The newest chunk's number, and the slot's of it: each is told by the other, and by the
+        // The number of the newest chunk, in its mark and in the slot. Each follows from the other one, and from the
         // chunk before.
         (mark + 24, 0, &all[..], [12, 8, 0, 4]),
         (mark + 24, 2 | 1 << 40, &all[..], [12, 8, 0, 4]),
@@ -312,11 +312,11 @@ fn what_a_mark_says_wrongly_is_not_believed() {
         (slot + 40, u64::MAX, &all[..], [12, 8, 0, 4]),
         // Its number: what was before the newest chunk is gone.
         (mark, 77, &all[6..], [12, 2, 6, 4]),
-        // The cursor: nobody knows how much of the newest chunk is new.
+        // The cursor. Without it, nothing shows how much of the newest chunk is new.
         (slot, 0, &all[..6], [10, 6, 0, 4]),
         // The region's address: the cursor is nowhere.
         (slot + 24, BASE, &all[..6], [10, 6, 0, 4]),
-        // How many chunks there are is the head's to say.
+        // The number of chunks follows from the head.
         (slot + 32, 1 << 40, &all[..], [12, 8, 0, 4]),
     ];
     for (place, value, wanted, sums) in cases {

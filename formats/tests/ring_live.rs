@@ -22,7 +22,7 @@ const FUNCTIONS: u64 = 512;
 const REGION: u64 = 1024;
 /// The cursor's upper half changes within the region.
 const BASE: u64 = 0x7f00_ffff_0000 - REGION;
-/// Records of one owner are so many ticks from those of the next.
+/// The ticks between the records of one owner and those of the next.
 const APART: u64 = 1 << 40;
 
 /// One store.
@@ -30,11 +30,11 @@ const APART: u64 = 1 << 40;
 enum Store {
     Word(u64, u64),
     Half(u64, u32),
-    /// The cursor, behind so many records.
+    /// The cursor: its value, and how many records are before it.
     Cursor(u64, u64),
 }
 
-/// The recorder's side of the protocol, a store at a time.
+/// The recorder's side of the protocol, store by store.
 struct Writer {
     memory: Vec<u8>,
     stores: VecDeque<Store>,
@@ -105,7 +105,7 @@ impl Writer {
         }
     }
 
-    /// So many stores.
+    /// Makes `stores` stores.
     fn go(&mut self, stores: u64) {
         for _ in 0..stores {
             if self.stores.is_empty() {
@@ -224,9 +224,9 @@ impl Writer {
 #[derive(Clone)]
 struct Live {
     writer: Arc<Mutex<Writer>>,
-    /// At least so many stores at once.
+    /// The least number of stores between two reads.
     least: u64,
-    /// At most so many more, and now and then 40 times as many.
+    /// How many more stores there may be between two reads. Now and then there may be 40 times as many.
     pace: u64,
 }
 

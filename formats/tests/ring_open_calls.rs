@@ -15,9 +15,9 @@ use fdr_formats::source::drive;
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Edge, FunctionId, Ticks};
 
-/// A ring whose thread goes on between two readings.
+/// A ring whose thread makes progress between two reads.
 struct GoesOn {
-    /// Its bytes until so many readings were made, and afterwards.
+    /// The bytes for the first `readings` reads, and the bytes for later ones.
     moments: [Vec<u8>; 2],
     readings: usize,
     made: Arc<AtomicUsize>,
@@ -98,8 +98,8 @@ fn damaged_open_calls_harm_nothing_else() {
     }
 }
 
-/// A process that was killed just after it published the entry of function 2, behind a summary: the frames tell it to
-/// whoever finds the cursor there, and nothing is in the trace twice.
+/// A process that was killed just after it published the entry of function 2, behind a summary: the frames say so to a
+/// reader that finds the cursor there. No event is in the trace twice.
 #[test]
 fn early_published_entries_are_there_once() {
     let at = SLOTS + STRIDE;

@@ -47,8 +47,8 @@ fn fewer_chunks_than_can_be_are_told() {
     }
 }
 
-/// A thread with a region of two chunks, both of which were given: the second one in memory, for the disk had no
-/// more space. The file ends with so many bytes, `space`, of the region.
+/// A thread with a region of two chunks, both of which were given: the second one in memory, for the disk had no more
+/// space. The file ends after `space` bytes of the region.
 fn second_in_memory(chunks: &[(u64, u64, Chunk)], space: usize) -> ReadTrace {
     let mut ring = Ring::new();
     ring.u32(76, 1);

@@ -195,7 +195,7 @@ fn a_difference_is_found() {
     same(&wanted, &read(&program), "two programs");
 }
 
-/// Compares piece by piece: a difference is told without all that is equal.
+/// Compares piece by piece, so that the message shows the difference without the equal parts.
 fn same(wanted: &Plain, found: &Plain, place: &str) {
     assert_eq!(wanted.program, found.program, "{place}");
     assert_eq!(wanted.process, found.process, "{place}");

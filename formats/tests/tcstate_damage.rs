@@ -1,5 +1,5 @@
-//! Each file of a folder cut at every byte, and every byte of it flipped: no panic, no flood, nothing
-//! that was not there, and all of it said.
+//! Each file of a folder, cut at every byte, and with every byte flipped. The reader does not panic, reports each
+//! damage without a flood of messages, and gives no event that was not in the folder.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -55,7 +55,7 @@ fn trace() -> Folder {
 
 type Threads = Vec<(ThreadId, Vec<Event>)>;
 
-/// Events of each thread, and how many problems were said.
+/// The events of each thread, and how many problems were reported.
 fn events(folder: &Folder) -> Option<(Threads, usize)> {
     let read = read_folder(folder.path()).ok()?;
     let mut threads = read.kept.threads;

@@ -44,7 +44,7 @@ fn losses_are_counted() {
         Event::Call(enter(30, 4)),
         Event::Call(exit(30, 4)),
         Event::Call(exit(30, 3)),
-        // Nobody entered it.
+        // An exit of a call that has no entry.
         Event::Call(exit(40, 9)),
         Event::Call(synthetic(enter(50, 5))),
         Event::Call(exit(55, 5)),
@@ -155,7 +155,7 @@ fn counts_are_those_of_what_is_there() {
     };
     let (told, found) = counts_and_found(calls(&whole), stated);
     assert_eq!((told, found), (stated, stated));
-    // Two calls without a length, an exit that nobody entered.
+    // Two calls without a length, and an exit without an entry.
     let short = [
         enter(10, 1),
         enter(20, 2),
@@ -212,7 +212,7 @@ fn counts_are_those_of_what_is_there() {
     };
     assert_eq!(told, wanted);
     assert_eq!((found.readable, found.synthetic_exits), (8, 0));
-    // A thread of which nothing is said.
+    // A thread whose counts are not known.
     let (folder, _) = write(&info(), &[(thread(1), calls(&whole))]);
     let read = read_folder(folder.path()).expect("readable");
     assert_eq!(read.info.threads[0].counts, None);
@@ -223,7 +223,7 @@ fn counts_agree_after_random_programs() {
     let mut random = Random(0x5ca1_ab1e);
     for round in 0..200 {
         let mut events = program(&mut random);
-        // Times that are too near to be told apart, and edges that are missing.
+        // Times that are so close that a state can't separate them, and missing edges.
         for event in &mut events {
             if let Event::Call(call) = event {
                 call.time.0 /= 1 + random.below(2) * 50;
@@ -263,7 +263,7 @@ fn counts_agree_after_random_programs() {
 #[test]
 fn invisible_cpu_changes_are_counted() {
     let at = |time: u64, cpu: u32| [Event::Cpu(time, cpu), Event::Call(enter(time, 1))];
-    // To CPU 1 and back, where nobody was in between; then away without a call.
+    // To CPU 1 and back to CPU 0, on which no other thread was meanwhile. Then to other CPUs without a call.
     let one = [at(10, 0), at(20, 1), at(30, 0)].concat();
     let one: Vec<Event> = one
         .into_iter()

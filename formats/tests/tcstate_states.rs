@@ -311,7 +311,8 @@ fn histories_use_trace_compass_names() {
         line("Threads/8/Current_cpu_rq"),
         [(1000, 1034, "null"), (1035, 1050, "Integer:1")]
     );
-    // The CPU goes from one thread to the other without a break. Nobody knows what it does while thread 7 waits.
+    // The CPU goes from one thread to the other without a break. The trace does not say what the CPU does while thread
+    // 7 waits.
     let of_cpu = [
         (1000, 1009, "Integer:1"),
         (1010, 1029, "null"),

@@ -1,4 +1,4 @@
-//! States of threads in histories that are damaged or made up: what is wrong is said, and never believed.
+//! States of threads in damaged or invented histories: the reader reports wrong values, and does not use them.
 
 use std::fs;
 use std::ops::ControlFlow;

@@ -19,7 +19,7 @@ fn vector(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The events, each with its thread; the CPU is told where it changed.
+/// The events, each with its thread. A change of the CPU is an event of its own.
 fn events(name: &str) -> (TraceInfo, Vec<(u64, Vec<Event>)>) {
     let mut info = TraceInfo::default();
     let (mut cpus, mut out) = (BTreeMap::new(), Vec::new());

@@ -32,8 +32,8 @@ fn info() -> TraceInfo {
     }
 }
 
-/// A random program, as far as a state can hold it: one change per ns, CPUs that nobody was on, told
-/// at a call.
+/// A random program, without what a state can't hold: at most one change per ns, and only CPUs on which no other thread
+/// was. A change of the CPU is at a call.
 fn holdable(random: &mut Random, cpus: &mut u32) -> Vec<Event> {
     let (mut out, mut ahead, mut last) = (Vec::new(), 0, 0);
     let mut moved = false;
@@ -250,7 +250,7 @@ fn info_comes_back() {
         Event::Call(enter(100, 1)),
         Event::Call(enter(101, 2)),
         Event::Call(enter(102, 3)),
-        // Nobody has a name for it.
+        // No thread has a name for this function.
         Event::Call(enter(103, 1_000_000_000)),
     ];
     let late = Thread {

@@ -33,7 +33,7 @@ fn info(until: Option<(u64, u64)>, trouble: Trouble) -> TraceInfo {
     }
 }
 
-/// The chunk, begun so many seconds after the start by the time of day.
+/// The chunk, with a time of day that is `seconds` after the start.
 fn at(mut chunk: Chunk, seconds: i64) -> Chunk {
     let wall = START.saturating_add_signed(seconds);
     chunk.0[17..25].copy_from_slice(&wall.to_le_bytes());
@@ -86,7 +86,7 @@ fn restarted_clocks_go_on() {
     let base = 20 * FAR + 50;
     let wanted = [20 * FAR, base, base, base + 10, base + 30, base + 405];
     assert_eq!(times(&read), wanted);
-    // The CPU is told at the time that the calls have.
+    // The change of the CPU has the same time as the calls there.
     assert!(read.kept.events(7).contains(&Event::Cpu(base + 400, 1)));
 }
 

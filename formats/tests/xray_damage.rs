@@ -1,5 +1,5 @@
-//! Damaged XRay files: what is read of them to find their blocks, at which offset damage is told,
-//! and that the listing and the decoder see the same records.
+//! Damaged XRay files: how the reader finds their blocks, at which offset it reports damage, and that the listing and
+//! the decoder see the same records.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -333,7 +333,7 @@ fn parallel_decoding_gives_the_same() {
     assert_eq!(threads, one.threads);
 }
 
-/// 100 GB that nobody stored: 100 blocks, and the same call over and over.
+/// A file of 100 GB that exists nowhere: 100 blocks, in which the same call repeats.
 struct Huge {
     read: Arc<AtomicU64>,
     head: Vec<u8>,

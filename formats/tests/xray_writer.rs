@@ -1,5 +1,5 @@
-//! `XrayWriter`: what goes in comes out, through random programs too; what does not nest is made
-//! to; what can't be held is told. Whether llvm-xray agrees is tested elsewhere.
+//! `XrayWriter`: the reader gets the events that were written, also those of random programs. Calls that do not nest
+//! are made to nest. Events that XRay can't hold are reported. Other tests compare with llvm-xray.
 
 use std::io::Cursor;
 

@@ -1,5 +1,5 @@
-//! An allocator that knows how much memory a thread holds, and how much it ever held at a time: what a reader takes on
-//! trust from a hostile file shows here before the system notices.
+//! An allocator that counts how much memory a thread holds, and the maximum. So a reader that trusts a length of a
+//! hostile file is found before the system runs out of memory.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) struct Counting;
 
 thread_local! {
-    /// Bytes that the thread holds, and the most that it held since [`Counting::restart`]. What it
-    /// frees of others' makes it negative.
+    /// Bytes that the thread holds, and the maximum since [`Counting::restart`]. The first number is negative if the
+    /// thread frees memory of other threads.
     static HELD: Cell<(isize, isize)> = const { Cell::new((0, 0)) };
 }
 
@@ -19,7 +19,7 @@ thread_local! {
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
 impl Counting {
-    /// From here on, a thread that holds more than so many bytes ends the process by an abort.
+    /// From here on, the process aborts if a thread holds more than this many bytes.
     #[allow(
         dead_code,
         reason = "the fuzzer and the tests of the formats each use a part"
@@ -28,7 +28,7 @@ impl Counting {
         LIMIT.store(bytes, Ordering::Relaxed);
     }
 
-    /// Begins anew: the peak of this thread is what it holds now, which counts as nothing.
+    /// Starts to count again from zero: the bytes that this thread holds now count as nothing.
     #[allow(
         dead_code,
         reason = "the fuzzer and the tests of the formats each use a part"
@@ -37,7 +37,7 @@ impl Counting {
         HELD.set((0, 0));
     }
 
-    /// The most bytes that this thread held at a time since [`Counting::restart`].
+    /// The largest number of bytes that this thread held at once since [`Counting::restart`].
     #[allow(
         dead_code,
         reason = "the fuzzer and the tests of the formats each use a part"
@@ -68,8 +68,8 @@ impl Counting {
     }
 }
 
-// SAFETY: every call is passed on to the system's allocator as it came; beside it, two numbers in
-// storage that needs no allocation are changed.
+// SAFETY: every call is passed on unchanged to the system's allocator. The only other effect is on two numbers in
+// thread storage that needs no allocation.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Counting::took(layout.size());

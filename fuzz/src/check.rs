@@ -1,7 +1,7 @@
-//! What must hold for any input of a format, however broken: it is opened, decoded
-//! and listed without a panic; each target writes what was read; the library reads what it wrote, without
-//! complaint if the input was sound, and finds as many calls in it where the target says that nothing was
-//! lost. Knows no format's layout.
+//! The checks of an input of a format, however damaged it is. The library opens, decodes and lists it without a panic.
+//! Each target can write what was read. The library reads that output, and reports no problem if the input had none. If
+//! the target says that nothing was lost, the output has as many calls as the input. This file knows no format's
+//! layout.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use super::folder::Folder;
 use super::pack::unpack;
 use super::test_output::TestOutput;
 
-/// Lines of a listing that are looked at.
+/// How many lines of a listing are read.
 const LINES: u64 = 1 << 20;
 
 /// Counts what comes.
@@ -23,7 +23,7 @@ const LINES: u64 = 1 << 20;
 struct Tally {
     /// Calls that were measured.
     calls: u64,
-    /// The latest call of each thread, and whose turn it is.
+    /// The latest call of each thread, and the current thread.
     latest: HashMap<ThreadId, Ticks>,
     now: ThreadId,
     /// A thread's clock went back: its calls can't nest.
@@ -53,7 +53,7 @@ impl Sink for Tally {
     }
 }
 
-/// Everything that is to hold for an input of that format and for those targets.
+/// Makes all checks of an input of that format with those targets.
 ///
 /// # Panics
 /// If something does not hold.
@@ -64,7 +64,7 @@ pub(crate) fn check<'a>(format: &Format, input: &[u8], targets: impl Iterator<It
         return;
     };
     let mut tally = Tally::default();
-    // A folder's file can be missing; that it is missed late is no finding.
+    // A file of a folder can be missing. It is no finding if the library notices this late.
     if drive(&*source, &mut tally, &|_| {}).is_err() {
         return;
     }
@@ -98,7 +98,7 @@ fn open(format: &Format, input: &[u8], folder: Option<&Folder>) -> Opened {
     }
 }
 
-/// Writes what the source has, and reads it back. Returns the first complaint about it.
+/// Writes the events of the source, and reads the output back. Returns the first problem of the output.
 fn written(source: &dyn Source, calls: u64, target: &Target) -> Option<Diagnostic> {
     let name = target.name;
     let place = TestOutput::new(target.kind).expect("a place to write to");

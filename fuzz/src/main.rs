@@ -21,7 +21,7 @@ use libfuzzer_sys::fuzz_target;
 #[global_allocator]
 static ALLOCATOR: alloc::Counting = alloc::Counting;
 
-/// Bytes that an input of a few KiB may make the library hold: 512 MiB.
+/// The most memory that the library may hold for an input of a few KiB: 512 MiB.
 const LIMIT: usize = 512 << 20;
 
 static FORMAT: LazyLock<&Format> = LazyLock::new(|| {
@@ -44,8 +44,8 @@ fn other_tasks() {
     }
 }
 
-/// One target for each input, told by its bytes: all of them would be ten times slower, and the same
-/// input must always do the same.
+/// The one target for an input. Its bytes decide which one, so the same input always does the same. All targets for
+/// each input would be ten times slower.
 fn target(input: &[u8]) -> Option<&'static Target> {
     let sum = input.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)

@@ -31,8 +31,8 @@ pub(crate) fn pack(folder: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes the files of an input into a folder; names that could lead out of it, or that it has
-/// already, are passed over.
+/// Writes the files of an input into a folder. Skips a file whose name could lead out of the folder, or exists there
+/// already.
 ///
 /// # Errors
 /// What the operating system says.

@@ -1,6 +1,6 @@
-//! Seeds: a small trace with one of everything, written by each target; the small golden folders; and the
-//! small golden files of formats that nothing in the library writes.
-//! What is here is written into `fuzz/corpus` once and committed.
+//! The seeds: a small trace with one event of each kind, written by each target; the small golden folders; and the
+//! small golden files of formats that the library does not write. The seeds are written into `fuzz/corpus` once, and
+//! committed.
 
 use std::fs;
 use std::io;

@@ -8,7 +8,7 @@ use crate::options::Options;
 use crate::parse::{Function, sole_item};
 use crate::scope::{expand_scope, is_scope};
 
-/// Each token's text and place. Groups are told by their delimiters.
+/// The text and the place of each token. A group is shown by its delimiters.
 fn places(tokens: TokenStream, places: &mut Vec<String>) {
     for token in tokens {
         if let TokenTree::Group(group) = &token {

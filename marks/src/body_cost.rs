@@ -1,6 +1,6 @@
-//! The maximum cost of one call of a function, judged by its source: about how many instructions it runs without the
-//! functions that it calls, whether it loops or waits, and how many statements it has. A call runs only one arm of a
-//! `match` and one branch of an `if`: the longest one counts.
+//! The maximum cost of one call of a function, estimated from its source: about how many instructions it runs (without
+//! the functions that it calls), whether it loops or waits, and how many statements it has. A call runs only one arm of
+//! a `match` and one branch of an `if`, so only the longest one counts.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};

@@ -35,8 +35,8 @@ impl<R: Timed> WatchedRawMutex<R> {
 
     #[inline(always)]
     fn raw(&self) -> &R {
-        // SAFETY: only the functions of this file use it, as those of a raw lock. The only guard of it is in the wait
-        // of a condition, whose caller holds the lock.
+        // SAFETY: only the functions of this file use it, as those of a raw lock. The only guard is the one in the wait
+        // of a condition, and the caller of that wait holds the lock.
         unsafe { self.inner.raw() }
     }
 

@@ -132,7 +132,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The same kind, in the same words, for the same cause.
+/// Two errors are equal if their kinds, their messages and the messages of their causes are equal.
 impl PartialEq for Error {
     fn eq(&self, other: &Error) -> bool {
         use std::error::Error as _;

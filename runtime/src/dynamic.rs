@@ -1,6 +1,6 @@
-//! Sites that are made at run time, and their calls, events and tasks: what the crate `fdr-tracing` uses, and nobody
-//! else, because it changes without notice. A call of a site is two calls of functions here, because no block of the
-//! program stands for it.
+//! Sites that are made at run time, and their calls, events and tasks. Only the crate `fdr-tracing` uses this room,
+//! because the room changes without notice. A call of a site has an entry function and an exit function here, because
+//! no block of the program contains the call.
 
 pub use crate::events::{EventNote, Form, Level, Value, write_words};
 pub use crate::shell::units::{is_up, register, when_up};

@@ -49,10 +49,10 @@ pub enum Level {
     Error = 5,
 }
 
-/// An argument: its number, the site of its name, and its value, which is not there if its type has none.
+/// An argument: its number, the site of its name, and its value. `None`: values of its type can't be recorded.
 pub(crate) type Argument<'a> = (u8, &'static CallSite, Option<Value<'a>>);
 
-/// A field: the site of its name, which is not there if it has none, and its value.
+/// A field: the site of its name (`None`: it has no name), and its value.
 pub(crate) type Field<'a> = (Option<&'static CallSite>, Value<'a>);
 
 /// Writes an event of the calling thread. Fields behind the 32nd are left out.

@@ -1,6 +1,6 @@
-//! Stands for the crate `fdr` in tests (`crate = crate::double`): the same names as an expansion may
-//! use, with a recorder that writes words into the list of `crate::log`. It must hold nothing that
-//! `fdr::private` does not, or an expansion that is wrong would pass.
+//! Replaces the crate `fdr` in tests (`crate = crate::double`). It has all names that an expansion may use, with a
+//! recorder that writes words into the list of `crate::log`. It must have no name that `fdr::private` lacks, because
+//! then a wrong expansion would compile.
 
 pub(crate) mod private {
     use std::future::Future;

@@ -80,7 +80,7 @@ impl Package {
     }
 }
 
-/// What a failed command said.
+/// The output of a failed command.
 pub(crate) fn said(output: &Output) -> String {
     format!(
         "{}\n{}",

@@ -24,7 +24,7 @@ impl Folder {
         Folder(path)
     }
 
-    /// A program in the folder, without the recorder's variables of whoever runs the tests.
+    /// A program in the folder, without the recorder's variables of the test's own environment.
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
@@ -48,7 +48,7 @@ impl Folder {
         serde_json::from_slice(&self.fdr(arguments).stdout).expect("JSON")
     }
 
-    /// Records an example; gives its output, what fdr said, and the one trace that was written.
+    /// Records an example. Returns its output, the messages of fdr, and the one trace.
     fn record(&self, options: &[&str], program: &str, arguments: &[&str]) -> Recording {
         let program = example(program);
         let program = ["--", program.to_str().expect("UTF-8")];

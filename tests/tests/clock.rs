@@ -1,5 +1,5 @@
-//! What a real trace says of its clock, on a machine whose clocks are sound: two moments that agree, a
-//! frequency, and no trouble. Clocks that are not sound are made by hand, in the tests of the formats.
+//! What a real trace states about its clock on a machine with correct clocks: two moments that agree, a frequency, and
+//! no faults. The tests of the formats make faulty clocks by hand.
 
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr};

@@ -1,5 +1,5 @@
-//! `fdr ctl`: a program is controlled through its ring file. Each trace is whole and each record is counted, however often
-//! the program is told something else meanwhile, and whatever another process writes into the file.
+//! `fdr ctl`: a program is controlled through its ring file. Each trace is whole and each record is counted, however
+//! many commands come meanwhile, and whatever another process writes into the file.
 
 use std::fs::{self, File};
 use std::io::Write as _;

@@ -13,13 +13,13 @@ use fdr_tests::support::trace::Trace;
 
 const CRASHER: Crasher = Crasher(env!("CARGO_BIN_EXE_crasher"));
 
-/// The same end as without the recorder, by `signal`, and the same output.
+/// Checks that the program ended by `signal`, with the same output as without the recorder.
 fn same_end(outcome: &Outcome, arguments: &[&str], signal: i32) {
     let plain = CRASHER.ended_as_untraced(outcome, arguments, signal);
     assert_eq!(plain.stdout, outcome.stdout, "{plain:?}");
 }
 
-/// The thread's whole course: ten steps, then into the crash.
+/// Checks the whole course of the thread: ten steps, and then the calls that lead to the crash.
 fn check_course(trace: &Trace, thread: &str) {
     let lane = trace.thread(thread);
     let _ = lane.checked_counts();
@@ -239,7 +239,7 @@ fn the_programs_earlier_handler_runs_after_ours() {
     let arguments = ["main", "null", "own"];
     let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
     assert_eq!(outcome.status.code(), Some(77), "{outcome:?}");
-    // It was told the address, as the kernel tells it.
+    // The handler got the address that the kernel gives.
     assert_eq!(outcome.stdout, "own 0x10\n");
     assert_eq!(CRASHER.untraced(&arguments).stdout, outcome.stdout);
     // Such a handler might have mended it: the ring stays as well.

@@ -1,5 +1,5 @@
 //! Crashes of programs that have handlers of their own: handlers that call ours, handlers that repair the fault, and an
-//! `exit` at the same time. The process ends, or goes on, as it would have without the recorder. Nothing takes two
+//! `exit` at the same time. The process ends, or continues, as it would without the recorder. No case takes two
 //! seconds.
 
 use std::os::unix::process::ExitStatusExt;
@@ -50,7 +50,7 @@ fn later_handlers_may_call_ours() {
 
 #[test]
 fn a_fault_that_the_programs_handler_mends() {
-    // The process goes on: it records, has its ring, and may crash of something else.
+    // The process continues: it records, keeps its ring, and may crash again by another fault.
     let folder = Folder::new("crash-mended");
     let arguments = ["main", "0", "mend", "mended"];
     assert_eq!(CRASHER.untraced(&arguments).status.code(), Some(0));

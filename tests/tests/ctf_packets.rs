@@ -74,7 +74,7 @@ fn all_edges(folder: &Path) -> u64 {
     paths.filter(is_thread).map(|path| edges(&path)).sum()
 }
 
-/// Two waves of four threads with so many calls each; the records that they made.
+/// Records two waves of four threads, which make 30,000 calls each. Returns the number of their records.
 fn record(folder: &Folder, variables: &str, out: &str) -> u64 {
     let _ = Program::new(env!("CARGO_BIN_EXE_streamer"), folder)
         .set(variables)

@@ -1,5 +1,5 @@
-//! Every way to a dump: the end of the program, a call, a panic; where the file is, how it is called,
-//! and that nothing but whole files ever appears. Signals have a file of their own.
+//! Dumps at the end of the program, by a call of the API, and in a panic. The tests check the path and the name of the
+//! trace, and that only complete files appear. Dumps by signals are tested in another file.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

@@ -31,7 +31,7 @@ fn undisturbed(folder: &Folder) -> String {
     outcome.stdout
 }
 
-/// Waits until there are so many traces.
+/// Waits until there are at least `count` traces.
 fn traces(folder: &Folder, count: usize) -> Vec<PathBuf> {
     until(&format!("{count} traces"), || {
         let traces = folder.ending(".fdr");

@@ -14,7 +14,7 @@ const TERM: i32 = 15;
 
 /// The program with four threads, at work.
 fn steady(folder: &Folder, variables: &str) -> Running {
-    // Whoever starts the tests may ignore Ctrl-C, and programs inherit that.
+    // The tests may be started with SIGINT ignored, and programs inherit that.
     let program = Program::new("env", folder);
     let program = program.args(&["--default-signal=INT", env!("CARGO_BIN_EXE_steady")]);
     let mut running = program.set(variables).start();

@@ -179,7 +179,7 @@ fn the_tool_names_the_disk_that_is_full() {
     assert_eq!(whose(&lines[4]), temporary);
 }
 
-/// A file system of so many KiB, with folders for rings and traces.
+/// The shell command that makes a file system of `kib` KiB, with folders for rings and traces.
 fn small(kib: u32) -> String {
     format!(
         "mkdir small && mount -t tmpfs -o size={kib}K none small && cd small && mkdir traces rings"

@@ -55,7 +55,8 @@ fn at_the_end_under_the_default_name() {
     }
 }
 
-/// The formats that the recorder does not write, made of a trace of it. Also what the tool said.
+/// Converts a trace of the recorder into the formats that the recorder does not write. Also returns the output of the
+/// tool.
 fn converted(folder: &Folder, trace: &str) -> Vec<(&'static Target, PathBuf, Outcome)> {
     let others = registry::targets().filter(|target| registry::is_converted(target.name));
     let convert = |target: &'static Target| {

@@ -24,7 +24,7 @@ fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
         .args(&arguments)
 }
 
-/// A trace with an epoch in front, so many calls, and the counts of each thread as scalars.
+/// The trace must begin with an epoch, and have `calls` calls, and the counts of each thread as scalars.
 fn check(path: &Path, calls: usize, threads: usize) {
     let bytes = fs::read(path).expect("a trace");
     let (epoch, _) = packets(&bytes);

@@ -1,6 +1,6 @@
-//! Hostile users of the machine. They put files and links where traces go, run programs that have more rights than they
-//! have, and choose the names that are printed. The recorder leaves their files as they are, and nobody else can read
-//! or change the recorder's files.
+//! Hostile users of the machine. They put files and links where traces go, run programs that have more rights than
+//! their users, and choose the names that are printed. The recorder leaves their files as they are, and other users
+//! can't read or change the recorder's files.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -258,7 +258,7 @@ fn a_folder_behind_a_link_is_a_folder() {
 fn programs_with_more_rights_ignore_the_environment() {
     let folder = Folder::new("hostile-setgid");
     let run = |program: &Path, way: &str| {
-        // Who obeys, complains about this one.
+        // A loader that obeys prints an error about the missing library.
         let program = Program::new(program, &folder)
             .set("FDR=1 LD_PRELOAD=/no/such.so FDR_LOG=info FDR_OUT=x.fdr");
         program.args(&[way]).run()

@@ -73,7 +73,7 @@ fn number(row: &Value, field: &str) -> u64 {
         .unwrap_or_else(|| panic!("{field} of {row}"))
 }
 
-/// Tasks, those that finished, and those that were dropped.
+/// How many tasks there were, how many finished, and how many were dropped.
 fn ends(row: &Value) -> [u64; 3] {
     ["tasks", "finished", "dropped"].map(|field| number(row, field))
 }

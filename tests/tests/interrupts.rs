@@ -1,7 +1,7 @@
 //! Signals end the tool while it makes files and folders. Each output is complete under its name, or is not there.
-//! Nothing is left under another name, in the output's folder or in the one for temporary files. strace sends the
-//! signal within system calls, of each kind and each number; other runs get it, and a second one, from outside, after
-//! one of many delays.
+//! Nothing is left under another name, in the output's folder or in the one for temporary files. In some runs strace
+//! sends the signal within a system call: the first, second, … call of each kind. In other runs the test sends the
+//! signal and then a second one, after one of many delays.
 #![forbid(unsafe_code)]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ const CALLS: [&str; 16] = [
     "futex",
 ];
 
-/// A trace of so many calls on each of three threads, and what the commands read of it.
+/// Makes a trace of `calls` calls on each of three threads, and the other inputs of the commands from it.
 fn traces(folder: &Folder, calls: u64) -> PathBuf {
     let trace = folder.join("t.fdr");
     let xray = target("xray").expect("a format");
@@ -109,7 +109,7 @@ fn write_thread(writer: &mut dyn Writer, thread: u64, calls: u64) {
     }
 }
 
-/// The tool, without the recorder's variables of whoever runs the tests.
+/// The tool, without the recorder's variables of the test's own environment.
 fn command() -> Command {
     clean(Command::new(tool()))
 }
@@ -302,7 +302,7 @@ fn signals_within_calls(most: usize) {
     }
 }
 
-/// Ends each command after each of 24 delays, or after every so many of them.
+/// Ends each command after every `step`th of 24 delays.
 fn signals_at_moments(step: usize) {
     let folder = Folder::new("interrupts-delays");
     let trace = traces(&folder, 60_000);

@@ -209,7 +209,7 @@ fn no_folder_for_traces() {
         );
         assert!(said[0].contains(&out.replace("%n", "1")), "{said:?}");
         assert!(said[0].contains("; "), "{said:?}");
-        // The records are not lost: the ring stays, and its place is said.
+        // The records are not lost: the ring stays, and a line has its path.
         let ring = fs::read_dir(folder.join("rings"))
             .expect("the folder")
             .next();
@@ -222,8 +222,8 @@ fn no_folder_for_traces() {
 
 #[test]
 fn file_size_limits_do_not_kill() {
-    // In units of 512 or 1024 bytes, which depends on the shell: nothing at all, a part of the ring's head, a part of
-    // its regions, all but the trace.
+    // Limits in units of 512 or 1024 bytes (this depends on the shell). There is room for nothing, for a part of the
+    // ring's head, for a part of its regions, or for all but the trace.
     for blocks in [0, 1, 64, 1000, 140_000] {
         let folder = Folder::new("fault-fsize");
         let outcome = limited(&folder, &format!("ulimit -f {blocks}"), "FDR=1");

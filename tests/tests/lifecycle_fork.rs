@@ -19,7 +19,7 @@ fn forks(folder: &Folder, variables: &str, way: &str) -> Outcome {
     program.set(variables).args(&[way]).run().ok()
 }
 
-/// What the children said: process and records.
+/// The reports of the children: process and number of records.
 fn children(outcome: &Outcome) -> Vec<(String, u64)> {
     facts::children(&outcome.stdout)
 }

@@ -15,7 +15,7 @@ fn hooks(folder: &Folder, way: &str) -> Outcome {
     program.set(variables).args(&[way]).run().ok()
 }
 
-/// What the children said: process and records.
+/// The reports of the children: process and number of records.
 fn children(outcome: &Outcome) -> Vec<(u64, u64)> {
     facts::children(&outcome.stdout)
 }

@@ -19,7 +19,7 @@ fn fact(outcome: &Outcome, key: &str) -> u64 {
     facts::number(&facts::one(&outcome.stdout, key)[0])
 }
 
-/// What the children said: process and records.
+/// The reports of the children: process and number of records.
 fn children(outcome: &Outcome) -> Vec<(u32, u64)> {
     facts::children(&outcome.stdout)
 }
@@ -34,7 +34,7 @@ fn only(folder: &Folder, part: &str, end: &str) -> PathBuf {
     found.remove(0)
 }
 
-/// The trace of a process, which must hold so many records and its own number.
+/// The trace of a process. It must have `records` records, and the process id `pid`.
 fn trace_of(folder: &Folder, pid: u32, records: u64) -> Trace {
     let path = only(folder, &format!("forks_odd.{pid}."), ".fdr");
     verify(&path);
@@ -48,7 +48,7 @@ fn ring_of(folder: &Folder, pid: u32) -> RingFile {
     RingFile::read(&only(folder, &format!("odd.{pid}."), ".fdr-ring"))
 }
 
-/// The ring of a child that a handler forked in the midst of a call, with so many records of its own.
+/// The ring of a child that a handler forked in the midst of a call. The child has made `records` records of its own.
 #[cfg(target_arch = "x86_64")]
 fn ring_of_interrupted(folder: &Folder, pid: u32, records: u64) -> RingFile {
     let ring = ring_of(folder, pid);

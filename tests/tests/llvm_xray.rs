@@ -38,7 +38,7 @@ fn ask(tool: &Path, arguments: &[&str], trace: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Records the index builder at so many documents: its trace, and its own counts.
+/// Records the index builder with `documents` documents. Returns its trace, and its own counts.
 fn record(folder: &Folder, documents: u32, variables: &str) -> (PathBuf, Calls) {
     let arguments = format!("--documents {documents} --passes 1 --threads 3 --counts counts.json");
     let arguments: Vec<&str> = arguments.split(' ').collect();

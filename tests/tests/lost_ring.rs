@@ -183,7 +183,7 @@ fn children_lose_only_their_own_rings() {
         let outcome = run(&folder, variables, &["fork"]);
         assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
         assert!(outcome.stdout.starts_with("child 5\n"), "{outcome:?}");
-        // Each said it of its own.
+        // Each process printed a line about its own ring.
         assert_eq!(said(&outcome).len(), 2, "{outcome:?}");
         said(&outcome)
             .into_iter()

@@ -354,7 +354,7 @@ fn handlers_record_events_in_plugin_events() {
     }
 }
 
-/// The same of its tasks: their ids are the host's, and so is what is counted of them.
+/// The same for the plug-in's tasks. The host gives them their ids, and counts them.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn handlers_poll_tasks_in_plugin_polls() {

@@ -96,8 +96,8 @@ fn handlers_that_record_events(cases: &[&str]) {
     }
 }
 
-/// Checks the only trace of a program that did `steps` with events, besides so many records of others: each event is
-/// in it, or counts as dropped.
+/// Checks the only trace of a program that did `steps` with events. `others` is the number of its other records. Each
+/// event is in the trace, or counts as dropped.
 pub(crate) fn has_each_event(said: &str, folder: &Folder, others: u64) {
     let fact = |key| facts::number::<u64>(&facts::one(said, key)[0]);
     assert!(fact("traps") > 5_000, "{said}");
@@ -149,7 +149,7 @@ fn handlers_poll_tasks_at_every_instruction() {
     }
 }
 
-/// Checks the only trace of a program that did `steps` with tasks, besides so many records of others.
+/// Checks the only trace of a program that did `steps` with tasks. `others` is the number of its other records.
 pub(crate) fn has_each_task(said: &str, folder: &Folder, others: u64, has_totals: bool) {
     let fact = |key| facts::number::<u64>(&facts::one(said, key)[0]);
     assert!(fact("traps") > 5_000, "{said}");
@@ -176,7 +176,7 @@ pub(crate) fn has_each_task(said: &str, folder: &Folder, others: u64, has_totals
     let (around, asked) = (around.count() as u64, fact("tasks"));
     let lanes = trace.threads.iter();
     let dropped: u64 = lanes.map(|lane| lane.checked_counts().dropped).sum();
-    // With totals, a future that nobody has polled has no note.
+    // With totals, a future that was never polled has no note.
     let least = if has_totals {
         asked - asked / 8 - 1
     } else {

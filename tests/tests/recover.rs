@@ -18,7 +18,7 @@ use fdr_tests::support::wait::until;
 use fdr_tests::tool;
 use serde_json::Value;
 
-/// The program in that folder, once its threads have made so many records.
+/// Starts the program in that folder, and waits until each of its threads has made more than `records` records.
 fn start(folder: &Folder, records: u64, variables: &str) -> Running {
     // Built before, not beside a program that takes all there is of the processors.
     let _ = tool();
@@ -138,7 +138,7 @@ mod the_rest {
     }
 }
 
-/// Takes so many snapshots, and compares every record of the first ones with the script.
+/// Takes `rounds` snapshots, and compares every record of the first `compared` ones with the script.
 fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
     let folder = Folder::new("snapshot");
     let program = start(&folder, 100, variables);
@@ -316,7 +316,7 @@ fn processes_are_found_by_their_memory() {
     let output = run(&folder, &["dump", &pid, "-o", "t.fdr"].map(OsStr::new));
     assert!(output.status.success(), "{output:?}");
     verify(&folder.join("t.fdr"));
-    // In a container it counts itself by another number, which nobody has here.
+    // In a container the process has another id, which no process has here.
     let head = fs::OpenOptions::new().write(true).open(ring);
     let head = head.expect("the ring");
     for number in [program.id(), 4_200_000] {
@@ -390,7 +390,7 @@ fn snapshots_end_with_the_process() {
         let traces = fs::read_dir(folder.join("t")).ok()?;
         (traces.count() > 2).then_some(())
     });
-    // Nobody waits for it yet, so it is a zombie.
+    // The test does not wait for the program yet, so the program is a zombie.
     program.signal("KILL");
     let output = snapshots.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(0), "{output:?}");

@@ -19,8 +19,8 @@ const PER_CHUNK: u64 = (65536 - 48) / 8;
 const MUCH: u64 = 400_000;
 const WORK: u64 = 20;
 
-/// Rings on a file system of their own, of so many KiB, and traces elsewhere; a ring that is left is kept.
-/// Where there are two rings at most none is made ready beforehand: what a step finds is certain.
+/// Puts the rings on their own file system of `kib` KiB, and the traces elsewhere. A ring that the program leaves is
+/// kept. If there are at most two rings, the recorder prepares none, so each step finds a certain state.
 fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Leftovers, Folder) {
     let before = format!(
         "mkdir small && mount -t tmpfs -o size={kib}K none small && cd small && mkdir traces"
@@ -48,7 +48,7 @@ fn trace_in(folder: &Folder) -> Trace {
     Trace::read(&path)
 }
 
-/// The trace of the ring that a dead process left, and what the tool said.
+/// The trace of the ring that a dead process left.
 fn recovered(folder: &Folder) -> Trace {
     let ring = only(folder, "traces", ".fdr-ring");
     let out = folder.join("recovered.fdr");
@@ -200,7 +200,8 @@ fn calls_for_space_that_fail() {
     let Some(_) = fdr_tests::reader("strace", "system calls that fail") else {
         return;
     };
-    // Which error of which call, from which call of a thread on, lines said, least whole chunks.
+    // The failing call, its error, from which call of a thread on it fails, how many lines are printed, and the least
+    // number of whole chunks.
     for (call, error, from, said, least) in [
         ("pwritev", "EINTR", 3, 0, 48),
         ("pwritev", "ENOSPC", 1, 1, 1),

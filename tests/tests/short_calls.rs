@@ -59,14 +59,14 @@ fn all_time_is_told(report: &Value) {
     assert!(differs <= 20, "{differs} ns: {report:#}");
 }
 
-/// The self time of all functions is the time of the outermost ones, less a few ns for each short call, and the table for
-/// people has the same calls.
+/// The self times of all functions add up to the total time of the outermost function, less a few ns for each short
+/// call. The table for people has the same numbers of calls.
 fn the_whole_run_is_shown(path: &Path, report: &Value) {
     let whole = report["whole_run"].as_array().expect("figures");
     let outermost = |row: &&Value| row["name"] == "short_calls::thread";
     let outermost = whole.iter().find(outermost).expect("the function `thread`");
     let own = sum(report, "whole_run", "self_ns");
-    // Each sum is rounded. What a short call takes beside a recorded one is in no self time.
+    // Each sum is rounded. The time that a short call takes in addition to a recorded one is in no self time.
     let beside = number(&outermost["total_ns"]) + 10 - own;
     let short = sum(report, "threads", "summarised") / 2;
     assert!(beside <= 20 + 3 * short, "{beside} ns, {short} calls");

@@ -50,7 +50,7 @@ fn wave(folder: &Folder, running: &mut Running, word: &str, number: usize) {
     });
 }
 
-/// A trace with all calls of the streamer, and nothing said to be lost.
+/// Reads a trace that must have all calls of the streamer and no lost records.
 fn complete(path: &Path, calls: u64) -> Tally {
     let tally = Tally::read(path);
     let name = path.display();
@@ -220,7 +220,7 @@ fn a_call_of_dump_and_the_signal_flush() {
         words,
         ["1000", &*folder.join("trace.1").display().to_string()]
     );
-    // The second wave is told by the signal's line: 2000 records.
+    // The line at the signal includes the second wave: 2000 records.
     wave(&folder, &mut running, "go", 2);
     running.signal("USR2");
     let told = running.wait_for_line("streamed 2000 records of 2 threads to ");

@@ -17,7 +17,7 @@ use fdr_tests::support::wait::until;
 
 const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
 
-/// The smallest rings: what nobody takes at once is soon overwritten.
+/// The smallest rings: records that the receiver does not take at once are soon overwritten.
 const SMALL: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=128K";
 
 fn streams() -> impl Iterator<Item = &'static str> {
@@ -74,7 +74,7 @@ fn nobody_is_there() {
     let untraced = untraced.run().ok();
     for out in [
         format!("unix:{}", folder.join("no-socket").display()),
-        // Nobody serves this port any more, and tests have others.
+        // No program serves this port any more, and the tests use others.
         "tcp://127.0.0.1:1".to_owned(),
         "tcp-listen://localhost:0".to_owned(),
     ] {
@@ -177,7 +177,7 @@ fn a_receiver_that_stalls_for_good() {
     let listener = Listener::tcp();
     let running = streamer(&folder, &listener.address(), "2 200000 waves 3").start();
     let connection = listener.accept();
-    // It ends although nobody ever reads.
+    // The program ends although its receiver never reads.
     let outcome = running.end().ok();
     let [_, lost] = account(&outcome, &folder);
     assert!(lost > 0);
@@ -247,8 +247,8 @@ fn a_receiver_that_dies_and_comes_back() {
         let second = Tally::read(&reading.end());
         let first = Tally::read_cut(&folder.join("first"));
         assert!(first.records() > 0 && second.records() > 0, "{name}");
-        // Calls that were open between the two are told with their entries: two deep, at most, in
-        // each of the threads.
+        // The second stream has the entries of calls that were open between the two streams: at most two in each
+        // thread.
         let open = 2 * second.threads.len() as u64;
         // For the second one, all that came before it is missing, and it says so.
         let (given, known) = known(&second);

@@ -72,7 +72,7 @@ fn calls_of_a_task_are_shown_alone() {
         counts(&[("quick", 2), ("selects", 2), ("slow", 2)])
     );
     assert_eq!(of("panics", &[]), counts(&[("panics", 2)]));
-    // The child was polled outside of its parent. Nobody is the orphan's parent.
+    // The child was polled outside of its parent, so the orphan has no parent.
     assert_eq!(of("spawns", &[]), counts(&[("child", 2), ("spawns", 2)]));
     // Records are those of the polls, too.
     let trace = folder.only_trace();

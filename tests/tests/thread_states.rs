@@ -184,7 +184,7 @@ fn states_survive_kill_crash_and_snapshot() {
     let snapshot = folder.join("snapshot.fdr");
     let process = running.id().to_string();
     let words = ["dump", "-q", "--force", &process, "-o"].map(OsStr::new);
-    // The recorder's thread takes what the kernel has told every 50 ms, if a busy machine lets it run.
+    // The recorder's thread reads the kernel's buffers every 50 ms, if a busy machine lets it run.
     let _ = within(Duration::from_secs(5), || {
         let _ = fdr(&[&words[..], &[snapshot.as_os_str()]].concat());
         (switches(&snapshot) > 0).then_some(())

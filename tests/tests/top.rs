@@ -1,5 +1,5 @@
-//! `fdr top`: its figures are those of a trace of the same moment and of the program itself, and the terminal is as before
-//! when it ends.
+//! `fdr top`: its figures are the same as those of a trace of the same moment, and as the counts of the program itself.
+//! When it ends, the terminal is as before.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -33,7 +33,7 @@ fn call(program: &mut Running, count: u64) {
     assert_eq!(program.line(), "done");
 }
 
-/// `fdr top` of that process, which goes on until the process ends.
+/// `fdr top` of that process. It runs until the process ends.
 fn top(folder: &Folder, process: u32, options: &[&str]) -> Program {
     let program = Program::new(fdr_tests::tool(), folder);
     program.args(&["top", &process.to_string()]).args(options)
@@ -219,7 +219,7 @@ fn functions_have_states_where_the_process_tells_them() {
         let thread = threads.find(|row| row["name"] == thread).expect("a thread");
         assert_eq!(times(&thread["functions"], name), wanted, "{thread:#}");
     }
-    // Without it, nothing is said.
+    // Without the states, these fields are null.
     let program = start(&folder, states, "", &["endless"]);
     let found = once(&folder, program.id(), &[]);
     assert!(found["states_over_ns"].is_null(), "{found:#}");

@@ -351,7 +351,7 @@ fn three(a: &'static str, b: &'static str, c: &'static str) -> Three {
     }
 }
 
-/// Who is dropped while the future runs to its end, in order.
+/// The values that are dropped while the future runs to its end, in order.
 fn drops(future: impl Future<Output = ()>) -> Vec<String> {
     LOG.take();
     finish(future);

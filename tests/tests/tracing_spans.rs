@@ -1,4 +1,5 @@
-//! Spans and events of `tracing`: what of them is in the trace, what is left out, and that nothing else changes.
+//! Spans and events of `tracing`: which of them are in the trace, which are left out, and that the program does the
+//! same.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -246,7 +247,7 @@ fn spans_that_are_entered_again_are_tasks() {
         };
         let parent = last("spans::parent");
         assert_eq!((parent.2, parent.3, parent.4), (0, task_state::FINISHED, 4));
-        // Both were made inside of it, though one of them is polled by another thread.
+        // Both tasks were made inside `spans::parent`, although another thread polls one of them.
         assert_eq!(
             (last("spans::child").2, last("spans::child").4),
             (parent.1, 3)
@@ -270,7 +271,7 @@ fn two_threads_may_be_in_one_span() {
     for name in ["one", "two"] {
         let told = format!("!spans::spans.rs 0 3 message=\"in {name}\"");
         let mut story = story(&trace, trace.thread(name));
-        // Whoever comes first has the fields.
+        // The thread that comes first has the fields.
         story.retain(|line| {
             let is_field = line.starts_with("!spans::shared 1 3 number=");
             fields += u32::from(is_field);

@@ -104,7 +104,7 @@ fn jumped_calls_end_with_their_caller() {
     }
 }
 
-// Handlers are in the midst of a record here, which nobody ends.
+// Here a jump leaves a handler in the midst of a record, so the record is never finished.
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn jumps_out_of_records_cost_no_other() {

@@ -9,7 +9,7 @@ use crate::tidy;
 use xtask::process::{cargo, command, run as run_command, work_folder};
 use xtask::{NOT_JUDGED, Result};
 
-/// Adds each check to the tally. A guard that could not count is said aloud, and is a failure in CI.
+/// Adds each check to the tally. If the guard can't count, a line says so, and CI fails.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         "clippy --workspace --all-targets --quiet -- -D warnings",
     ))
     .and_then(|()| {
-        // As the recorder has it; among the workspace's crates it has all of its features.
+        // The crate with the recorder's features. In a build of the workspace it has all features.
         let writers = "clippy --package fdr-formats --no-default-features --quiet -- -D warnings";
         run_command(&mut cargo(writers))?;
         run_command(&mut cargo("clippy --package fdr --quiet -- -D warnings"))

@@ -24,7 +24,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Adds the check of a workspace to the tally. Where `cargo deny` can't be had, that is said, and is a failure in CI.
+/// Adds the check of a workspace to the tally. If `cargo deny` can't be installed, a line says so, and CI fails.
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
-//! Part of `cargo xtask test --rest`: the recorder with musl, built by the oldest compiler that it promises, and run on
-//! aarch64 under emulation, and traced programs checked for systems without a recorder. The old compiler and all
-//! standard libraries come from rustup.
+//! Part of `cargo xtask test --rest`. The recorder is tested with musl, built by the oldest compiler that we promise,
+//! and run on aarch64 under emulation. Traced programs are checked for systems without a recorder. The old compiler and
+//! all standard libraries come from rustup.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

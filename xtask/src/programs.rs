@@ -1,19 +1,19 @@
-//! Other people's programs, which the trial and the bench of whole programs share: which packages of the registry they
-//! are made of, and both kinds of their sources. None of them is ever committed.
+//! Other people's programs, for the trial and for the bench of whole programs: the packages of the registry that make
+//! up each program, and both kinds of its sources. These sources are never committed.
 
 mod sources;
 
 pub use sources::{Kind, prepare};
 
-/// What is tried: its packages are built together, with the attribute in each.
+/// A program. Its packages are built together, and each of them has the attribute.
 pub struct Program {
     /// Of the program, and of its folder.
     pub name: &'static str,
-    /// With versions: newer ones may come without their tests.
+    /// Names and versions. The versions are fixed, because a newer package may lack its tests.
     pub packages: &'static [(&'static str, &'static str)],
     /// Options without which its tests do not compile.
     pub tests: &'static str,
-    /// A run of it, for programs whose packages hold few tests: arguments, and standard input.
+    /// The arguments and the standard input of a run, for programs whose packages have few tests.
     pub run: Option<(&'static str, &'static [u8])>,
 }
 

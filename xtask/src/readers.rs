@@ -230,7 +230,7 @@ impl Reader {
         }
     }
 
-    /// Installs what is none of Debian's packages. What fails is told.
+    /// Installs the readers that are not Debian packages. Reports those that can't be installed.
     fn install_below_target(&self, log: &Path) {
         told(match self.origin {
             Origin::Debian(_) => Ok(()),
@@ -337,8 +337,8 @@ pub fn provide(name: &str) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// If this is not root on a Debian-like system, or the log cannot be written. That a package cannot be
-/// installed is told.
+/// If this is not root on a Debian-like system, or the log cannot be written. If a package cannot be installed, a line
+/// says so.
 pub fn install_debian(packages: &[&str]) -> Result<()> {
     if !may_install_packages() {
         let packages = packages.join(" ");

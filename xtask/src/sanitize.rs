@@ -11,7 +11,7 @@ use crate::test::PLAIN_FORMATS;
 use xtask::Result;
 use xtask::process::{cannot_run, cargo, command, host, output, run as run_command, work_folder};
 
-/// Reports of ThreadSanitizer's that are none: std as it is delivered has no calls into its runtime.
+/// False reports of ThreadSanitizer. The delivered standard library has no calls into the sanitizer's runtime.
 const SUPPRESSED: &str = "\
 # The last owner of an Arc looks at its count behind a fence, which ThreadSanitizer does not know.
 race:alloc::sync::Arc<
@@ -29,18 +29,18 @@ struct Sanitizer {
     says: &'static str,
     /// Configuration for the compiler.
     flags: &'static str,
-    /// What `cargo test` is told, line by line.
+    /// The lines of arguments for `cargo test`.
     suites: &'static [&'static str],
 }
 
-/// The assembly is not seen by ThreadSanitizer: it gets the writer that other architectures use. The thread that stands
-/// in for another one is the same assembly as in every build: the two are one thread to the sanitizer.
+/// ThreadSanitizer does not see assembly, so this build has the writer of other architectures. A thread that stands in
+/// for another one is the same assembly as in every build. The sanitizer takes these two threads for one.
 const THREAD: Sanitizer = Sanitizer {
     name: "thread",
     fault: "race",
     says: "ThreadSanitizer: data race",
     flags: "--cfg miri --cfg tsan",
-    // The standard library is built without the sanitizer, which takes what waits for its conditions for a race.
+    // The standard library is built without the sanitizer. So the sanitizer reports waits for its conditions as races.
     suites: &["test --package fdr --lib -- --skip ::conditions"],
 };
 
@@ -146,7 +146,7 @@ impl Sanitizer {
         fs::write(&path, SUPPRESSED)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         command.env("TSAN_OPTIONS", format!("suppressions={}", path.display()));
-        // Std keeps what it has read for backtraces behind a lock of its own, which the sanitizer does not see.
+        // The standard library caches data for backtraces behind its own lock, which the sanitizer does not see.
         command.env("RUST_BACKTRACE", "0");
         // Memory that a program still holds at its end is no fault of this kind.
         command.env("ASAN_OPTIONS", "detect_leaks=0");
@@ -204,8 +204,8 @@ impl Sanitizer {
     }
 }
 
-/// The recorder's protocol in every order that the memory model allows: `recorder/tests/model`. Without
-/// assembly, which loom can't stand in for; in a target folder of its own.
+/// The recorder's protocol in every order that the memory model allows: `recorder/tests/model`. The build has no
+/// assembly, because loom can't model it, and has a target folder of its own.
 pub(crate) fn models() -> Result<Command> {
     let mut tests = cargo("test --package fdr --lib");
     // The search is loom's, in generator's coroutines. It takes six times as long if they are not optimized.

@@ -215,7 +215,7 @@ const TESTS_PER_CORE: usize = 2;
 /// If cargo cannot be started, or the list of skips cannot be written.
 pub(crate) fn usual(install: bool) -> Result<Tally> {
     let mut tests = once(cargo(&format!("test {TESTED} --no-fail-fast")));
-    // What does not compile is told and counted below.
+    // If something does not compile, the lines below report and count it.
     let mut build = once(cargo(&format!("test {TESTED} --no-run")));
     let install = || readers::prepare(install, Suite::Usual);
     let (installed, _) = beside(install, || run_command(&mut build));
@@ -230,8 +230,8 @@ pub(crate) fn usual(install: bool) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs what [`usual`] leaves out: tests that build other packages, the benches' own tests, the build without assembly,
-/// the harness of the peers, the models, the tests under Miri, other platforms, and the short torture.
+/// Runs the tests that [`usual`] leaves out: those that build other packages, the benches' own tests, the build without
+/// assembly, the harness of the peers, the models, the tests under Miri, other platforms, and the short torture.
 ///
 /// # Errors
 ///

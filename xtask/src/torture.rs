@@ -15,7 +15,7 @@ use xtask::process::{
     build_tested, cannot_run, cargo, command, run as run_command, target, work_folder,
 };
 
-/// A case, and how much of it there is.
+/// A case, and its number of tries.
 struct Case {
     name: &'static str,
     /// What is counted as tries.

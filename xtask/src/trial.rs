@@ -240,7 +240,7 @@ impl Trial<'_> {
                 command.env("FDR_OUT", traces.join(""));
             }
         };
-        // A build has tests of its own kind: what it runs must not record.
+        // A build has tests of another kind: the programs that it runs must not record.
         let Program { tests, .. } = self.program;
         let arguments = format!("test --workspace --no-fail-fast {tests} {}", self.profile);
         run_command(&mut self.cargo(kind, &format!("{arguments} --no-run --quiet")))?;
@@ -279,7 +279,7 @@ impl Trial<'_> {
             .spawn()
             .map_err(|error| cannot_run(command, &error))?;
         if let Some(mut stdin) = child.stdin.take() {
-            // A program that reads no further has said so by its result.
+            // If a program reads no further, its result says so.
             let _ = stdin.write_all(input);
         }
         let output = child

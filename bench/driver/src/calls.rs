@@ -32,8 +32,8 @@ pub(crate) const BODIES: [(&str, &str, &str); 4] = [
     ("leaf, 2 threads", "leaf", "2"),
 ];
 
-/// One way to run a body: its label, the bench program's word for it, `FDR_CLOCK` if it records, and the place of the
-/// floor that divides its figure.
+/// One way to run a body: its label, the argument of the bench program, `FDR_CLOCK` if it records, and the index of the
+/// floor by which its figure is divided.
 pub(crate) const VARIANTS: [(&str, &str, Option<&str>, Option<usize>); 7] = [
     ("floor rdtscp", "floor-rdtscp", None, None),
     ("on rdtscp", "traced", Some("rdtscp"), Some(0)),
@@ -89,7 +89,7 @@ pub(crate) fn over(words: &Words) -> Option<f64> {
 /// Measures, and prints the table.
 ///
 /// # Errors
-/// If the bench program can't be built or does not run at all. A configuration that can't be measured is told in
+/// If the bench program can't be built or does not run at all. A configuration that can't be measured is reported in
 /// the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let rounds = match options.quick {
@@ -250,8 +250,8 @@ fn leaf_instructions(program: &Path) -> Result<Twins> {
     Ok([per_call("untraced")?, per_call("traced")?])
 }
 
-/// The events that callgrind counts of a program, start-up included, by its names for them (`Ir`: instructions);
-/// and what the program and valgrind said.
+/// The events that callgrind counts in a program and its start, by callgrind's names (`Ir`: instructions), and the
+/// output of the program and of valgrind.
 ///
 /// # Errors
 /// If valgrind is missing, or can't run the program.

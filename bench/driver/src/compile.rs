@@ -1,9 +1,9 @@
-//! `cargo xtask bench compile`: how long a crate with many traced functions takes to compile, beside its twins
-//! without the attribute. Only the crate itself is built anew each time, never what it depends on.
+//! `cargo xtask bench compile`: how long a crate with many traced functions takes to compile, beside its twins without
+//! the attribute. Each measurement compiles only the crate itself, and not its dependencies.
 //!
-//! Where nothing is optimized, most of what tracing costs is that a function has something to do when a panic
-//! leaves it. Functions that own something have that anyway. So there are two bodies, and a twin that differs from
-//! the untraced one in a variable with an empty `drop`.
+//! In a build without optimization, most of the cost of tracing is code that runs when a panic leaves the function.
+//! Functions that own a value have such code anyway. So there are two bodies, and a twin whose only difference from the
+//! untraced function is a variable with an empty `drop`.
 
 use std::fmt::Write;
 use std::fs;
@@ -121,7 +121,7 @@ fn build(path: &Path, profile: Profile) -> Result<[f64; 2]> {
     Ok([since.elapsed().as_secs_f64(), childrens_seconds()? - before])
 }
 
-/// Processor time of every program that we have waited for, and of those that it has.
+/// CPU time of all child processes that have ended and were waited for, and of their own children.
 pub(crate) fn childrens_seconds() -> Result<f64> {
     let ticks = childrens_ticks(&fs::read_to_string("/proc/self/stat")?)
         .ok_or("/proc/self/stat: no times in it")?;

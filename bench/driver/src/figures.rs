@@ -22,7 +22,7 @@ impl Words {
         Words(text.split_whitespace().filter_map(word).collect())
     }
 
-    /// The value of a key, where it was said.
+    /// The value of a key, if the program printed it.
     pub(crate) fn find(&self, key: &str) -> Option<f64> {
         self.0.get(key).copied()
     }
@@ -30,7 +30,7 @@ impl Words {
     /// The value of a key.
     ///
     /// # Errors
-    /// If it was not said.
+    /// If the program did not print it.
     pub(crate) fn get(&self, key: &str) -> Result<f64> {
         Ok(self
             .find(key)
@@ -106,7 +106,7 @@ impl<T> Default for Cell<T> {
 }
 
 impl<T> Cell<T> {
-    /// Adds one sample, or the reason why there is none; the first reason stays.
+    /// Adds one sample. If the measurement fails, keeps its error. After the first error nothing is measured any more.
     pub(crate) fn add(&mut self, measure: impl FnOnce() -> Result<T>) {
         if self.failure.is_some() {
             return;

@@ -29,7 +29,8 @@ const HEAD: &str = "\
 
 /// Fills whole chunks of the ring, again and again. So the beginning and the end of a recording cost about the same for
 /// this number of calls and for twice the number. They differ by some 100,000 instructions, because the C library reads
-/// the process's mappings, whose number differs from run to run. Beside so many calls, that is little.
+/// the process's mappings, whose number differs from run to run. Compared with the instructions of all calls, this is
+/// little.
 const CALLS: u32 = 1_310_720;
 
 /// The standard library's tables have random keys, so their cost differs between processes. The difference is at most 1

@@ -249,7 +249,7 @@ fn build(package: &Path, (options, folder): (&[&str], &str)) -> Result<Built> {
     Ok(Built {
         seconds: since.elapsed().as_secs_f64(),
         cpu_seconds: childrens_seconds()? - before,
-        // The program itself is none.
+        // The program itself is not counted as a crate.
         crates: crates.count().saturating_sub(1),
         program: target.join(folder).join("lean"),
     })

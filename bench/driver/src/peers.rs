@@ -1,7 +1,7 @@
-//! `cargo xtask bench peers`: what a traced call costs with other people's recorders, beside ours and beside two
-//! bare clock reads. Every peer is a program of the workspace `bench/peers` (`peers.toml` there lists them), built on
-//! its own and run in every round; all of them do the same work. What can't be measured is a row that says why; it
-//! must never be missing.
+//! `cargo xtask bench peers`: what a traced call costs with other people's recorders, beside ours and beside two bare
+//! clock reads. Every peer is a program of the workspace `bench/peers` (`peers.toml` there lists them), built on its
+//! own and run in every round; all of them do the same work. A peer that can't be measured still has a row, which says
+//! why.
 
 mod plot;
 mod results;

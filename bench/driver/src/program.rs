@@ -1,5 +1,5 @@
-//! The measured programs: built, started, and what they took. Each run records into a folder of its own, which
-//! nobody else can look into and which is gone afterwards.
+//! Builds and runs the measured programs, and measures their time and memory. Each run records into a folder of its
+//! own. No other user can read that folder, and it is removed after the run.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -20,7 +20,7 @@ pub(crate) struct Program {
     pub(crate) place: PathBuf,
 }
 
-/// What a run said.
+/// The output of a run.
 pub(crate) struct CapturedOutput {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -145,7 +145,7 @@ pub(crate) fn said(command: &mut Command) -> Result<CapturedOutput> {
 /// Checks that a program which was to record has.
 ///
 /// # Errors
-/// If there is no trace in the folder, with what the program said.
+/// If there is no trace in the folder. The error has the program's output.
 pub(crate) fn left_a_trace(folder: &TempDir, log: &str) -> Result<()> {
     let is_trace = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("fdr"));
     if !fs::read_dir(folder)?.flatten().any(is_trace) {
@@ -181,7 +181,7 @@ pub(crate) struct Trace {
 }
 
 impl Trace {
-    /// Of so many records, by the example `generate_trace`, which is built.
+    /// Generates a trace of `records` records by the example `generate_trace`, which is built first.
     pub(crate) fn generate(records: u64, threads: u32) -> Result<Trace> {
         let folder = tempfile::Builder::new().tempdir_in(work_folder("bench")?)?;
         let path = folder.path().join("trace.fdr");

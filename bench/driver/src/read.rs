@@ -47,8 +47,8 @@ const TARGETS: [&str; 7] = [
     "tcstate",
 ];
 
-/// Another reader: its programs, the best first; where it comes from; the format of its trace, as `fdr` writes it,
-/// or the example that writes the trace; and its command lines.
+/// Another reader: its programs, the best first; its source; its command lines; and the format of its trace. `fdr`
+/// writes that format, or an example writes the trace.
 type Peer = (
     &'static [&'static str],
     &'static str,

@@ -1,6 +1,6 @@
-//! `cargo xtask bench whole`: what the recorder costs programs that nobody here wrote, marked whole by `cargo fdr
-//! instrument`. Each has a workload. The unmarked program, and the marked one off and on, run in turn. Traces are held
-//! against the accounting, and against each other where the calls do not depend on time.
+//! `cargo xtask bench whole`: what the recorder costs other people's programs, marked whole by `cargo fdr instrument`.
+//! Each has a workload. The unmarked program, and the marked one off and on, run in turn. Traces are held against the
+//! accounting, and against each other where the calls do not depend on time.
 
 mod build;
 mod estimates;
@@ -100,7 +100,8 @@ struct WorkloadFigures {
     every: Report,
     kept: Report,
     small: Report,
-    /// Each call is counted. Only of a workload whose runs make the same calls.
+    /// The report of a run in which each call is only counted. There is one only for workloads whose runs make the same
+    /// calls.
     counted: Option<Report>,
     /// The threshold, as `fdr info` has it.
     threshold: String,

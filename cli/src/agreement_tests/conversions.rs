@@ -56,13 +56,13 @@ pub(super) fn converted(source: &dyn Source, target: &Target, late: bool) -> Con
     }
 }
 
-/// Trace Compass leaves out what has no entry, and ends calls inside with the exit itself.
+/// Trace Compass leaves out calls without an entry. It ends calls inside together with the exit of the outer call.
 const OTHER_RULE: &str = "tcstate";
-/// Their record is a whole call. One that begins together with the call around it stands behind that, and behind the
-/// marks in between: it is clipped as well.
+/// Their record is a whole call. A call that begins together with the call around it is written behind that call and
+/// the marks between them. So it is clipped, too.
 const OF_WHOLE_CALLS: [&str; 2] = ["heph", "htdump"];
 
-/// Of the 1,000 traces, every so many are converted.
+/// One of this many traces is converted.
 const STEP: usize = 25;
 
 #[test]

@@ -30,14 +30,14 @@ impl PathNotes {
     }
 }
 
-/// What is said of one call.
+/// The notes of one call: its arguments, and its result.
 pub(crate) struct CallNotes {
     pub(crate) function: FunctionId,
     said: PathNotes,
 }
 
 impl CallNotes {
-    /// `None`: nothing is said of the call.
+    /// `None`: the notes have no fields.
     pub(crate) fn new(function: FunctionId, said: PathNotes) -> Option<CallNotes> {
         let of = CallNotes { function, said };
         (!of.fields().is_empty()).then_some(of)

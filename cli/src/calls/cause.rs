@@ -13,17 +13,17 @@ use super::usual::Usual;
 
 /// The part of the excess that a cause has at least.
 const MAX: f64 = 0.5;
-/// Usual calls with records from which their parts are told.
+/// The least number of usual calls with records for which the usual parts are measured. Below it, they are estimated.
 const ENOUGH: u64 = 5;
 /// A function was called too often if its number of calls is the usual number times this factor, or more.
 const TOO_OFTEN: f64 = 3.0;
 /// The factor by which the number of calls must exceed the usual number to count as larger.
 const MORE_CALLS: f64 = 1.5;
-/// A call of another thread is reported if it takes at least the share `PRESENT` of the slow call's time, and a share
-/// that is larger than usual by `MORE`.
+/// A call of another thread is reported under two conditions. It takes at least the share `PRESENT` of the slow call's
+/// time. This share exceeds the usual share by at least `MORE`.
 const PRESENT: f64 = 0.5;
 const MORE: f64 = 0.3;
-/// Calls inside that are named where none has most of the excess.
+/// How many calls inside are named if none of them has most of the excess.
 const NAMED: usize = 3;
 
 /// All calls on one path of a slow call.
@@ -60,8 +60,8 @@ pub(crate) enum Cause {
     TooOften,
     /// In calls of the last function that left no records.
     ShortCalls,
-    /// In calls of functions that a pool's threads run as jobs, more of them than usual. A thread that waits for its own
-    /// jobs runs others meanwhile, and the trace does not say whose they are.
+    /// In calls of functions that a pool's threads run as jobs, with more of these calls than usual. A thread that
+    /// waits for its own jobs runs other jobs meanwhile. The trace does not say for which caller a job runs.
     OtherWork,
     /// No call has most of it.
     Spread,
@@ -92,7 +92,8 @@ pub(crate) fn arguments(tree: &Tree, explained: &Explanation) -> Vec<CallNotes> 
         .collect()
 }
 
-/// The usual parts of a call: those of usual calls with records, or an estimate where there are too few of them.
+/// The usual parts of a call. They come from usual calls with records. If there are too few such calls, the parts are
+/// estimated.
 pub(crate) struct Parts<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) calls: u64,
@@ -235,7 +236,7 @@ pub(crate) struct ConcurrentCall {
     pub(crate) function: FunctionId,
     /// Ticks of the slow call.
     pub(crate) ticks: u64,
-    /// Those of them in which it ran, where its states are known.
+    /// How many of these ticks the other thread ran, if its states are known.
     pub(crate) running: u64,
     /// The part of a usual call during which some thread does that.
     pub(crate) usual: f64,
@@ -253,7 +254,8 @@ pub(crate) struct Compared<'a> {
     pub(crate) waits_for_it: &'a WaitTicks,
 }
 
-/// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
+/// What another thread did during a slow call, if no thread does it for so long during usual calls. Of several
+/// functions, the innermost one.
 pub(crate) fn meanwhile(seen: &Presences, compared: &Compared<'_>) -> Option<ConcurrentCall> {
     let part = |place: usize, length: u64, thread, function| -> f64 {
         let presence = seen.get(&(place, thread, function));

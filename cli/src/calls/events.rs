@@ -1,4 +1,4 @@
-//! Events inside of a slow call: what the program said while it ran.
+//! The program's events inside a slow call.
 
 use fdr_formats::notes::{Form, Note, NoteKind, form_of};
 use fdr_formats::{Ticks, TraceInfo};

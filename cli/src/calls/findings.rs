@@ -24,10 +24,10 @@ use crate::stacks::Together;
 use crate::symbols::Symbols;
 use crate::{off_cpu, selection, stacks, trace};
 
-/// A slow call, and what was found of it.
+/// A slow call, and the explanation that was found.
 pub(crate) struct Finding {
     pub(crate) call: SlowCall,
-    /// Calls of the function that are slow. `None`: the user said which calls are shown.
+    /// How many calls of the function are slow. `None`: the user chose the calls by options.
     pub(crate) slow_calls: Option<u64>,
     /// The calls that this one stands for. `None`: only for itself, by the user's wish.
     pub(crate) same_cause: Option<SameCause>,
@@ -42,7 +42,7 @@ pub(crate) struct Finding {
     pub(crate) arguments: Vec<CallNotes>,
     /// Events inside.
     pub(crate) events: Events,
-    /// Where it was while it ran, if the trace has samples of that.
+    /// Where the thread was while it ran, if the trace has such samples.
     pub(crate) samples: Option<Samples>,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Findings {
     pub(crate) not_shown: Vec<(FunctionId, u64)>,
     /// The most entries that may be shown.
     pub(crate) most: usize,
-    /// The user said which calls are shown, slow or not.
+    /// The user chose the calls by options, so they may not be slow.
     pub(crate) is_chosen: bool,
     /// The trace knows of waits for locks, conditions or channels.
     pub(crate) has_waits: bool,
@@ -205,7 +205,7 @@ fn stretches(slow: &[SlowCall], trees: &HashMap<FunctionId, Trees>) -> Stretches
     Stretches::new(slow.iter().map(stretch).chain(usual).collect())
 }
 
-/// What all passes found, from which each slow call is explained.
+/// The results of all passes. They explain each slow call.
 struct Explainer<'a> {
     info: &'a TraceInfo,
     usual: &'a HashMap<FunctionId, Usual>,
@@ -235,7 +235,7 @@ impl Explainer<'_> {
         let mut explained = cause::explain(tree, &parts);
         let usual = self.usual.get(&call.function).copied().unwrap_or_default();
         if explained.path.len() == 1 {
-            // What is usual for the function itself is its p50, which all commands show.
+            // The usual time of the function itself is its p50, as in all commands.
             explained.path[0].usual = usual.p50 as f64;
         }
         let schedule = &self.info.schedule;

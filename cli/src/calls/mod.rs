@@ -5,7 +5,7 @@
 //! | [`query`] | which slow calls are asked for |
 //! | [`slow_call`], [`usual`] | a call that took long; what is usual for its function |
 //! | [`slowest`], `noise` | the first pass: the slowest calls; those that the system explains |
-//! | [`tree`], [`arguments`], [`events`] | the calls inside, and what the program said there |
+//! | [`tree`], [`arguments`], [`events`] | the calls inside, and the program's notes in them |
 //! | [`overlaps`], [`states`], `samples` | what other threads did, what the thread did, and where it was |
 //! | [`cause`], [`same_cause`] | where the excess is; calls that have one cause |
 //! | [`findings`] | all of it for a trace |

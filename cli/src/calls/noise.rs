@@ -1,5 +1,5 @@
-//! Delays that the system causes in any call now and then, and that are therefore no finding: a thread is preempted,
-//! gets a CPU late after a wait, or is interrupted.
+//! Noise: delays that the system causes in any call now and then, so they are no finding. A thread is preempted, gets a
+//! CPU late after a wait, or is interrupted.
 
 use fdr_formats::model::State;
 use fdr_formats::states::States;
@@ -10,15 +10,15 @@ use super::slow_call::SlowCall;
 use super::usual::Usual;
 use crate::report::function_rows::Row;
 
-/// An excess in which the thread was preempted, or waited in a function that waits anyway, is one from here on: some time
-/// slices of the scheduler.
+/// If the thread was preempted, or waited in a function that usually waits, an excess is a finding from this time on.
+/// It is some time slices of the scheduler.
 const SCHEDULER_NS: u64 = 20_000_000;
-/// Any other excess. Interrupts and page faults take less.
+/// Any other excess is a finding from this time on. Interrupts and page faults take less.
 const MACHINE_NS: u64 = 1_000_000;
 /// The part of the excess that a state has, at least.
 const MAX: f64 = 0.5;
 
-/// What is needed to tell.
+/// The data by which noise is recognized.
 pub(crate) struct Noise<'a> {
     states: &'a States,
     clock: &'a Clock,

@@ -21,7 +21,7 @@ pub(crate) struct Stretch {
 #[derive(Debug, Default)]
 pub(crate) struct Stretches {
     list: Vec<Stretch>,
-    /// For each of them, the latest end up to there.
+    /// For each stretch, the latest end of all stretches up to this one.
     ends: Vec<Ticks>,
 }
 
@@ -65,9 +65,9 @@ impl Stretches {
 /// How long a function was open on a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Presence {
-    /// Ticks; of a function that calls itself, of all these calls together.
+    /// The ticks. If the function calls itself, those of all its open calls together.
     pub(crate) ticks: u64,
-    /// Those of them in which the thread ran, where its states are known.
+    /// How many of these ticks the thread ran, if its states are known.
     pub(crate) running: u64,
     /// Open calls around it, at most.
     pub(crate) depth: usize,

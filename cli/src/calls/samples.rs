@@ -22,12 +22,12 @@ pub(crate) struct Sampled {
     pub(crate) places: Vec<(CodeLocation, u64)>,
 }
 
-/// What samples tell of a call.
+/// The samples of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Samples {
-    /// Those of processor time.
+    /// The samples of CPU time.
     pub(crate) time: Sampled,
-    /// Those of page faults: one for [`model::FAULTS_OF_SAMPLE`].
+    /// The samples of page faults: one for [`model::FAULTS_OF_SAMPLE`] page faults.
     pub(crate) faults: Sampled,
 }
 

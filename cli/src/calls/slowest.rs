@@ -15,7 +15,8 @@ use crate::report::rows::ThreadRow;
 use crate::selection::call_options::ChosenCalls;
 use crate::stacks::Pass;
 
-/// The part of its thread's time from which a call of a function with few calls hides no call inside of it.
+/// A call of a function with few calls, such as `main`, hides no slow calls inside it if it takes at least this part of
+/// its thread's time.
 const FRAME: f64 = 0.5;
 
 /// Calls of a function.
@@ -66,7 +67,7 @@ type ByDepth = Vec<Outermost>;
 /// What the pass found.
 #[derive(Debug, Default)]
 pub(crate) struct Slowest {
-    /// The slowest calls of each function, of those that are shown by themselves.
+    /// The slowest calls of each function, among the calls that are not hidden by another slow call.
     pub(crate) calls: Vec<SlowCall>,
     /// How many calls of each function would be shown by themselves.
     pub(crate) outermost: HashMap<FunctionId, u64>,
@@ -87,14 +88,14 @@ pub(crate) struct SlowestPass<'a> {
     /// Which calls hide no calls inside of them.
     frames: &'a Frames,
     by_depth: ByDepth,
-    /// Those of threads that will go on.
+    /// The calls of threads that continue in a later part of the trace.
     others: HashMap<ThreadId, ByDepth>,
     /// Slow calls of each function.
     counts: HashMap<FunctionId, u64>,
     thread: ThreadId,
 }
 
-/// What tells a call that spans its thread, such as `main`, from a slow one.
+/// The data by which a call that spans its thread, such as `main`, is distinguished from a slow call.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     /// Functions that have too few calls for a usual one.

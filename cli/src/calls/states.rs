@@ -1,4 +1,4 @@
-//! What a slow call's thread did: ran, was preempted, waited; and who had its CPU meanwhile.
+//! What the thread of a slow call did: it ran, was preempted, or waited. Also which thread had its CPU meanwhile.
 
 use fdr_formats::model::{self, Schedule, State};
 use fdr_formats::states::{States, StretchStates};
@@ -13,21 +13,23 @@ use crate::off_cpu::Split;
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
-/// The part that the state of the excess has of it, at least; and the thread that had the CPU of the time.
+/// The minimum part: of the excess, for the state that explains it; of the time of the preemptions, for the thread that
+/// had the CPU.
 const MAX: f64 = 0.5;
-/// A call that ran for this part of the excess computed: who computes for long is preempted now and then.
+/// If a call ran for at least this part of the excess, its state counts as computing, even if it was preempted for
+/// longer. A thread that computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
-/// It is told that the thread was preempted, too, from that part of the time on.
+/// The sentence about a thread that computed also mentions preemptions if they took at least this part of the time.
 const TOLD: f64 = 0.2;
-/// Page faults from which a call's are told.
+/// The words mention a call's page faults from this number on.
 const MANY_FAULTS: u64 = 1024;
 
-/// Who had the CPU of a call that was preempted.
+/// The threads that had the CPU while a call was preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Preemptor {
     /// A thread of the trace, which was in that function.
     Thread(ThreadId, Option<FunctionId>),
-    /// Several threads of the trace, one after the other, which were in that function if they were in the same.
+    /// Several threads of the trace, one after the other. The function is there if all of them were in the same one.
     Several(Option<FunctionId>),
     /// None of the trace.
     Another,
@@ -39,13 +41,13 @@ pub(crate) struct CallStates {
     pub(crate) known: StretchStates,
     /// The state that most of the excess was in.
     pub(crate) excess: Option<State>,
-    /// Who had the CPU while the thread was preempted, if it was.
+    /// The threads that had the CPU while this thread was preempted. `None`: it was not.
     pub(crate) by: Option<Preemptor>,
     /// About: each sample stands for several.
     pub(crate) page_faults: u64,
 }
 
-/// What helps to find it.
+/// The data by which the preemptor is found.
 pub(crate) struct PreemptionContext<'a> {
     pub(crate) states: &'a States,
     pub(crate) schedule: &'a Schedule,
@@ -153,8 +155,8 @@ impl Preemptor {
     }
 }
 
-/// The state in which the last function of the path was for most of the excess: that function by itself, or with the
-/// calls inside.
+/// The state in which the thread was for most of the excess of the last function of the path. The time is that of the
+/// function itself, or includes the calls inside.
 fn state_of_excess(tree: &Tree, explained: &Explanation, scale: f64) -> Option<State> {
     let mut place = 0;
     for step in explained.path.get(1..)? {

@@ -1,4 +1,4 @@
-//! What the slow calls of one function consisted of, and what its usual calls consist of: trees of the calls inside.
+//! Trees of the calls inside the slow calls of one function, and inside its usual calls.
 
 use std::collections::BinaryHeap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -50,7 +50,7 @@ pub(crate) struct Wait {
     pub(crate) object: Object,
     /// Ticks.
     pub(crate) waited: u64,
-    /// Who held the object, and in which function. 0: not known.
+    /// The thread that held the object, and the function that it was in. 0: not known.
     pub(crate) holder: u64,
     pub(crate) function: u32,
 }
@@ -163,7 +163,7 @@ impl Tree {
 /// Where an open call is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OpenPath {
-    /// There is such a call. Else a call inside is an outermost one.
+    /// There is an open call. If there is none, the next call is an outermost one.
     is_call: bool,
     /// The path, inside of a call of the function.
     place: Option<u32>,
@@ -189,7 +189,7 @@ fn note_outermost(outermost: &mut Outermost, function: FunctionId, thread: Threa
 /// What the pass found.
 #[derive(Debug)]
 pub(crate) struct Trees {
-    /// Those of the slow calls that were found.
+    /// The slow calls that were found, each with its tree.
     pub(crate) slow: Vec<(SlowCall, Tree)>,
     /// All usual calls together, and how many they are.
     pub(crate) usual: Tree,
@@ -212,14 +212,14 @@ pub(crate) struct TreePass<'a> {
     function: FunctionId,
     /// The slow calls, also those of other functions.
     slow: &'a HashMap<Stretch, SlowCall>,
-    /// A call of at most so many ticks is usual.
+    /// A call of at most this many ticks is usual.
     usual: u64,
     states: Option<&'a States>,
     thread: ThreadId,
     /// The call of each thread that is open.
     open: HashMap<ThreadId, Tree>,
     trees: Trees,
-    /// The same as `trees.sample`, the largest hash on top.
+    /// The calls of `trees.sample`, with the largest hash on top.
     sample: BinaryHeap<(u64, ThreadId, Ticks, Ticks)>,
 }
 
@@ -252,7 +252,8 @@ impl<'a> TreePass<'a> {
         TreePass { states, ..self }
     }
 
-    /// What was not running in a call, if it is inside of a slow one.
+    /// The time of a call in which the thread did not run. `None`: the call is not inside a slow call, or the trace has
+    /// no states.
     fn away(&self, start: Ticks, end: Ticks) -> Option<OffCpu> {
         let states = self.states?;
         let is_around =
@@ -288,7 +289,8 @@ impl<'a> TreePass<'a> {
         trees
     }
 
-    /// Keeps a call in the sample if its hash is among the smallest: so the sample is the same on any number of cores.
+    /// Keeps a call in the sample if its hash is among the smallest ones. So the sample does not depend on the number
+    /// of cores.
     fn choose(&mut self, hash: u64, thread: ThreadId, start: Ticks, end: Ticks) {
         self.sample.push((hash, thread, start, end));
         if self.sample.len() > SAMPLE {

@@ -86,7 +86,7 @@ impl Copier<'_> {
             names.insert(name);
         }
         if from == self.root {
-            // Where the workspace has none, the copy's own stays.
+            // If the workspace has no such file, the copy keeps its own.
             names.insert("Cargo.lock".into());
         }
         for entry in fs::read_dir(to).with_context(|| bad(to))? {
@@ -112,7 +112,7 @@ impl Copier<'_> {
         }
     }
 
-    /// A link stays what it is as long as it points into the workspace.
+    /// A relative link is copied as it is if it points into the workspace. Otherwise the copy gets an absolute link.
     fn link(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
         let bad = || from.display().to_string();
         let mut target = fs::read_link(from).with_context(bad)?;
@@ -153,7 +153,7 @@ impl Copier<'_> {
             text
         };
         if is_alone {
-            // Else cargo looks for a workspace in the folders above the copy.
+            // Without this line, cargo looks for a workspace in the folders above the copy.
             text += "\n[workspace]\n";
         }
         Ok(text)

@@ -31,7 +31,7 @@ pub(crate) struct Files {
 #[derive(Clone, Debug)]
 struct ModuleFolder {
     folder: PathBuf,
-    /// The file's own name, which stands before theirs in a file that is not `mod.rs`.
+    /// The file's own name. If the file is not `mod.rs`, it comes before their names.
     relative: Option<String>,
 }
 

@@ -20,7 +20,8 @@ pub(crate) enum Recorder {
 }
 
 impl Recorder {
-    /// What the person said, or what fits this program: the recorder that it was built beside, or its version.
+    /// The recorder of the option. Without the option, the one that fits this program: the source tree in which it was
+    /// built, or its own version.
     ///
     /// # Errors
     /// Where a path holds no recorder.
@@ -152,7 +153,7 @@ fn behind_header(text: &str) -> anyhow::Result<Option<usize>> {
     let Some(table) = document.get("dependencies") else {
         return Ok(None);
     };
-    // `[dependencies.a]` alone has no header of the table itself, and one may follow.
+    // If there is only `[dependencies.a]`, there is no header `[dependencies]`, and one may be added behind.
     let Some(table) = table.as_table() else {
         bail!("`dependencies` is no table; write it as [dependencies] and a line for each");
     };

@@ -87,7 +87,7 @@ impl fmt::Display for Verdict {
 }
 
 impl Verdict {
-    /// Why a function is left out, as one of few reasons.
+    /// The reason why a function is left out, in one of a few words.
     pub(crate) fn short(&self) -> Option<&'static str> {
         match self {
             Verdict::Marked => None,
@@ -104,7 +104,8 @@ impl Verdict {
     }
 }
 
-/// A module that is in a file of its own: the modules around it in this file, then itself.
+/// A module that is in a file of its own. The path has the modules of this file that contain it, then the module
+/// itself.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Module {
     pub(crate) path: Vec<Step>,
@@ -138,7 +139,7 @@ pub(crate) struct Source<'a> {
 impl Drop for Source<'_> {
     fn drop(&mut self) {
         self.tokens = TokenStream::new();
-        // Else the library keeps the text of each file to the end.
+        // Without this call, the library keeps the text of each file until the program ends.
         proc_macro2::extra::invalidate_current_thread_spans();
     }
 }
@@ -219,7 +220,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// An attribute with the line that it has to itself, or with the one space behind it.
+    /// The range to remove with an attribute. If the attribute is alone on its line, this is the whole line. Otherwise
+    /// it is the attribute and one space behind it.
     fn with_space(&self, mark: Range<usize>) -> Range<usize> {
         let behind = &self.text[mark.end..];
         let line_end = ["\n", "\r\n"]
@@ -273,7 +275,7 @@ pub(crate) fn mark(krate: &str) -> String {
     }
 }
 
-/// The spaces and tabs before a place, where nothing else is before it on its line.
+/// The spaces and tabs before a place, if there is nothing else before it on its line.
 fn indentation(text: &str, place: usize) -> Option<&str> {
     let line = text[..place].rfind('\n').map_or(0, |at| at + 1);
     let before = &text[line..place];

@@ -12,7 +12,7 @@ use crate::marks::{Choice, Function, Layout, Verdict, mark, with_marks};
 use crate::workspace::Package;
 use crate::write::Change;
 
-/// What is to become of packages.
+/// The planned changes of packages.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     /// Manifests and source files whose text changes.
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     pub(crate) sources: Vec<Change>,
     pub(crate) functions: Vec<(PathBuf, Function)>,
     pub(crate) packages: Vec<Counts>,
-    /// What is left as it is, and why.
+    /// The files and functions that stay unchanged, and the reasons.
     pub(crate) left: Vec<String>,
 }
 

@@ -63,7 +63,7 @@ impl Workspace {
         self.packages.iter().filter(is_member)
     }
 
-    /// The packages that a manifest stands for: all members for the workspace's own, else one.
+    /// The packages of a manifest: all members for the manifest of the workspace, otherwise its own package.
     ///
     /// # Errors
     /// Where a name is no member's.

@@ -29,7 +29,8 @@ impl Drop for GeneratedFiles {
 /// Writes all changes in their order. Signals that end the process wait until then.
 ///
 /// # Errors
-/// Where a file cannot be written: no file has changed. Where one cannot take its place: those before it have.
+/// If a new file cannot be written; then no file has changed. If a new file cannot replace the old one; then the files
+/// before it have been replaced.
 pub(crate) fn write(changes: &[&Change]) -> anyhow::Result<()> {
     let mut ending = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {

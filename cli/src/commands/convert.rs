@@ -99,7 +99,7 @@ fn to_address(options: &Options, trace: &Path, address: &Address) -> anyhow::Res
 fn to_path(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let target = options.to;
     let output = match options.output.as_deref() {
-        // With `--force`, a trace that is a folder replaces the folder that is named.
+        // With `--force`, an output that is a folder replaces the named folder.
         Some(output) if options.force && !several && is_folder(output, target) => output.to_owned(),
         Some(output) => {
             let name = names::default_name(trace, target);

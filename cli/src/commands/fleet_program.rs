@@ -1,5 +1,5 @@
-//! `fdr export` and `fdr query`: commands of the program `fdr-fleet`, which is installed by itself because it has an
-//! engine for SQL in it. It is looked for as cargo looks for its subcommands.
+//! `fdr export` and `fdr query`: these commands start the program `fdr-fleet`, which is installed separately because it
+//! contains an SQL engine. The program is searched for as cargo searches for its subcommands.
 
 use std::env;
 use std::ffi::OsString;
@@ -62,7 +62,7 @@ pub(crate) mod query {
     }
 }
 
-/// Where it is, if it stands beside this program. Else the system looks for it.
+/// Its path, if it is in the same folder as this program. Else the system looks for it.
 fn beside() -> Option<PathBuf> {
     let beside = env::current_exe().ok()?.with_file_name(PROGRAM);
     beside.is_file().then_some(beside)

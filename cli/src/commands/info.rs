@@ -213,7 +213,7 @@ fn write_counts(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow:
     Ok(())
 }
 
-/// What else a reader must know.
+/// Writes the remarks that a reader of the figures needs.
 fn write_notes(
     out: &mut dyn Write,
     info: &TraceInfo,

@@ -121,7 +121,7 @@ mod tests {
         );
         today("fdr recover a --remove", "fdr dump a --remove");
         today("fdr map a -o m", "fdr convert --to map a -o m");
-        // What is behind a command is its own business.
+        // Words behind a command stay as they are.
         today("fdr record hist", "fdr record hist");
         today("fdr", "fdr");
         today("fdr -h", "fdr -h");

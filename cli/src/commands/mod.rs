@@ -75,7 +75,7 @@ impl Traces {
         each_trace(&self.traces, None, run)
     }
 
-    /// The same, where an option may be given that has room for one trace.
+    /// The same for commands with an option that is for one trace only.
     pub(crate) fn each_or_one(
         &self,
         alone: Option<&str>,
@@ -92,9 +92,9 @@ pub(crate) fn to_stdout(output: Option<&Path>) -> Option<&'static str> {
         .map(|_| "-o -")
 }
 
-/// Runs a command for the traces that are named, one after the other: of a folder, for all in it. As
-/// [`each`]. The command is also told whether there are several. `alone`: an option that was given and that has room
-/// for one trace.
+/// Runs a command for each named trace, one after the other, as [`each`] does. A folder stands for all traces in it.
+/// The second argument of `run` says whether there are several traces. `alone`: an option of the command line that is
+/// for one trace only, if it was given.
 pub(crate) fn each_trace(
     named: &[PathBuf],
     alone: Option<&str>,
@@ -123,8 +123,8 @@ pub(crate) fn each_trace(
     })
 }
 
-/// Runs a command for one trace after the other. With several, one that can't be read does not keep
-/// the others from being read, and the worst end counts.
+/// Runs a command for one trace after the other. If one of several traces can't be read, the command continues with the
+/// next one. The status is the worst one of all.
 pub(crate) fn each(
     traces: &[PathBuf],
     mut run: impl FnMut(&Path) -> anyhow::Result<Status>,
@@ -164,7 +164,7 @@ impl Headings {
         }
     }
 
-    /// What stands over the next answer: nothing where there is but one.
+    /// The heading of the next answer. It is empty if there is only one answer.
     pub(crate) fn next(&mut self, trace: &Path) -> String {
         let first = std::mem::take(&mut self.first);
         match (self.several, first) {

@@ -119,7 +119,7 @@ fn about(path: &Path) -> String {
     )
 }
 
-/// A time without digits that nobody asks for.
+/// A time in one unit, without the lower digits.
 fn rough(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),

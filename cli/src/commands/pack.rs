@@ -106,7 +106,7 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
     Ok(Status::Done)
 }
 
-/// The folder and the name of a trace: as it was given, or, of one that was given as `.` or `..`, its own.
+/// The folder and the name of a trace, as the user gave them. For `.` and `..`, the real folder and name.
 fn called(trace: &Path) -> anyhow::Result<(PathBuf, OsString)> {
     let parts = |path: &Path| Some((path.parent()?.to_owned(), path.file_name()?.to_owned()));
     if let Some(parts) = parts(trace) {
@@ -131,7 +131,7 @@ fn check_is_not_in(output: &Path, trace: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is to be compressed, and how the name of that ends.
+/// The data to compress, and the end of the output's name.
 fn input(trace: &Path, name: &OsStr) -> anyhow::Result<(Box<dyn Read + Send>, &'static str)> {
     let text = || ui::path(trace);
     let kind = fs::metadata(trace).with_context(text)?;

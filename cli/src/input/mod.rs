@@ -7,7 +7,7 @@
 //! | [`traces`] | a folder of traces becomes the paths in it |
 //! | `file` | standard input and compressed files become a plain file without a name ([`packed`]) |
 //! | `source` | an archive becomes a folder; a ring, a file of a format, or a folder becomes a source |
-//! | `DamagedSource` | the damage of a compressed file is told with that of the trace |
+//! | `DamagedSource` | reports the damage of a compressed file together with the damage of the trace |
 
 pub(crate) mod exports;
 pub(crate) mod packed;
@@ -71,7 +71,7 @@ pub(crate) fn open_ring(path: &Path) -> anyhow::Result<(ring::Ring, File)> {
     let named = rings::regular(path)?;
     let file = named.try_clone().with_context(|| ui::path(path))?;
     let (file, fault) = packed::plain(path, file)?;
-    // Whether all of a ring is in a trace can't be told of a part of it.
+    // Damage is an error, because a part of a ring does not show whether a trace has all of the ring.
     if let Some(fault) = fault {
         let (text, fault) = (ui::path(path), packed::in_words(&fault));
         bail!("{text}: {fault}; fdr unpack gives what is before it");
@@ -124,7 +124,7 @@ fn source(
         return Ok((source, Some(folder)));
     }
     let bytes = Box::new(FileBytes::new(file).with_context(|| ui::path(path))?);
-    // Whose ring it is can only be told of a file under its own name.
+    // The process of a ring is found by the name of its mapped file, so it is not found for standard input.
     let ring = (!is_standard(path)).then(|| Ring::read(path)).flatten();
     let source = match ring {
         Some(ring) => {
@@ -196,9 +196,10 @@ const MAX_DEPTH: usize = 6;
 /// The most folders that are looked into.
 const MAX_FOLDERS: usize = 1000;
 
-/// The traces that a path stands for. A folder that is not a trace itself stands for the traces in it, in the order
-/// of their names. If it has none, it stands for the traces further below that are folders, as in a session of LTTng.
-/// A number that is no file's name stands for the rings of the process with this number.
+/// The traces that a path stands for. A folder that is not a trace itself stands for the traces in it, in the order of
+/// their names. If there are none directly in the folder, it stands for the traces that are folders at any depth below
+/// it, as in a session of LTTng. A number stands for the rings of the process with that id, unless a file has the
+/// number as its name.
 ///
 /// # Errors
 /// Where a folder can't be read, or has no trace in it. Where there is no such process, or it does not record.

@@ -1,5 +1,5 @@
-//! A trace is written in another format: the source pushes its events into the writer, thread after thread. Only a few
-//! batches of them are kept here, because reading, encoding and writing happen at the same time.
+//! A trace is written in another format: the source pushes its events into the writer, thread after thread. Reading,
+//! encoding and writing happen at the same time, so at most a few batches of events are in memory.
 
 use std::io::{self, Seek, Write};
 use std::path::Path;
@@ -104,7 +104,7 @@ pub(crate) fn send(
     Ok(done)
 }
 
-/// Whose fault it is.
+/// Which side failed.
 pub(super) enum Failure {
     Source(fdr_formats::Error),
     Output(fdr_formats::Error),

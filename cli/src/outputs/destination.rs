@@ -51,7 +51,7 @@ pub(crate) fn name(address: &Address) -> String {
 /// Opens it.
 ///
 /// # Errors
-/// Where nobody listens there, or another user does.
+/// If no program listens at the address, or if the listener belongs to another user.
 pub(crate) fn open(address: &Address) -> anyhow::Result<Box<dyn Write + Send>> {
     let named = || address.to_string();
     Ok(match address {

@@ -12,7 +12,7 @@
 //! | 8 | 8 | address of its function, less the address of this field |
 //! | 16 | 1 | kind: 0 entry, 1 exit |
 //! | 17 | 1 | always instrumented: 1 |
-//! | 18 | 1 | version: 2 (addresses are relative, as said above) |
+//! | 18 | 1 | version: 2 (both addresses are relative to their fields) |
 //! | 19 | 13 | zero |
 //!
 //! Ids are not stored. They count from 1, and increase where the function differs from the previous entry's. So ids

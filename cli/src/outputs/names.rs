@@ -13,8 +13,9 @@ use super::target::{Parser, for_parser};
 use crate::input::{self, packed};
 use crate::ui;
 
-/// Where a trace of that name goes: as `-o` says. `-o` is a folder if there are `several` traces, if it ends with `/`,
-/// or if it names a folder that is no trace; else into `folder`.
+/// The output's path for a trace of that name. `-o` names a file or a folder. It names a folder if there are `several`
+/// traces, if it ends with `/`, or if there is a folder of that name that is no trace. Without `-o`, the output goes
+/// into `folder`.
 ///
 /// # Errors
 /// Where the folder can't be made.

@@ -69,7 +69,7 @@ enum Step {
     Thread(Thread),
     /// The number of calls to take from the batch.
     Calls(usize),
-    /// A mark, and so many bytes of the data as its payload.
+    /// A mark, and how many bytes of the batch's data are its payload.
     Mark(Mark<'static>, usize),
 }
 

@@ -37,7 +37,7 @@ impl WriteThread {
             for mut bytes in filled {
                 to.write_all(&bytes)?;
                 bytes.clear();
-                // Nobody may be waiting for it any more.
+                // The encoder may have ended, and then needs no empty buffer.
                 let _ = empty.send(bytes);
             }
             to.flush()
@@ -122,7 +122,7 @@ impl Write for WriteThread {
 
 impl Drop for WriteThread {
     fn drop(&mut self) {
-        // Who wants to know of errors has flushed.
+        // A caller that needs the errors has called `flush` before.
         let _ = self.flush();
         if !std::thread::panicking() {
             let _ = self.end();

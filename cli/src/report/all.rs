@@ -38,7 +38,7 @@ impl Figures {
     }
 }
 
-/// The engines that have seen the whole trace. `progress` is told of the bytes that were read.
+/// The engines after they have read the whole trace. `progress` gets the number of bytes that were read.
 ///
 /// # Errors
 /// Where the trace can't be read.

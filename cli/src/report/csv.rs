@@ -1,8 +1,8 @@
 //! The report as CSV, for spreadsheets and scripts. Times are integers in nanoseconds; those of untimed
 //! functions are empty, and so are states that the trace does not know.
 //!
-//! A spreadsheet takes a field that begins with `=`, `+`, `-` or `@`, wide ones too, for a formula; such
-//! names get a `'` before them. Control characters are shown as escapes.
+//! A spreadsheet takes a field for a formula if it begins with `=`, `+`, `-` or `@`, or with their full-width forms.
+//! Such names get a `'` in front. Control characters are shown as escapes.
 
 use std::borrow::Cow;
 use std::io::Write;

@@ -33,14 +33,14 @@ pub(crate) struct Engine {
     one_by_one: bool,
     batch: Batch,
     untimed: Untimed,
-    /// Those of the threads, where the trace knows any.
+    /// The states of the threads, if the trace has any.
     states: Option<Arc<States>>,
     /// The moment of the dump, where it is known.
     end: Option<Ticks>,
     /// One for all threads, or one for each.
     tables: Vec<Table>,
     threads: Vec<(Thread, Stack)>,
-    /// The same threads: what was open in the end.
+    /// For each of these threads, the calls that were open at the end.
     ends: Vec<Ends>,
     by_id: HashMap<ThreadId, usize>,
     /// The places of the latest threads, by the low bits of their numbers. This helps because

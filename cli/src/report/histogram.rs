@@ -1,9 +1,9 @@
 //! Durations of one function, in ticks: a log-linear histogram with a bounded relative error.
 //!
 //! Every power of two is divided into 64 equal cells. Durations below 128 ticks are exact; above, a cell is at most
-//! 1/64 of its lower edge wide. Its middle stands for all of its durations, so a quantile is off by at most 1/128 = 0.8
-//! %. Minimum, maximum, count and sum are exact. The first durations of a function are only a list of cells. This saves
-//! memory, because a program may have a hundred thousand functions with few calls each.
+//! 1/64 of its lower edge wide. The middle of a cell stands for all durations in the cell, so a quantile is off by at
+//! most 1/128 = 0.8 %. Minimum, maximum, count and sum are exact. The first durations of a function are only a list of
+//! cells. This saves memory, because a program may have a hundred thousand functions with few calls each.
 
 const CELL_BITS: u32 = 6;
 const CELLS: usize = 1 << CELL_BITS;
@@ -15,7 +15,7 @@ const UNUSED: u16 = u16::MAX;
 /// The length of this list: 2 KiB, which is less than the octaves of most functions take.
 const FEW: usize = 1024;
 
-// A cell of an octave that is not there lies beyond all that are.
+// The cells of an octave that is not in the list have indexes beyond all cells of the list.
 const _: () = assert!((SHIFTS + 1) * CELLS <= UNUSED as usize);
 
 /// Counts durations in ticks.

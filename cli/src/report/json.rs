@@ -1,8 +1,8 @@
 //! The report as JSON, for scripts. Times are integers in nanoseconds; `null` where no call of a
 //! function was measured from its entry to its exit, and where the function is untimed.
 //!
-//! Names are exact. Characters that could act on a terminal are written as `\u` escapes. So are characters that
-//! could end the script of a page into which somebody puts the text.
+//! Names are exact. Characters that could act on a terminal are written as `\u` escapes. So are characters that could
+//! end a script, because the text may be put into the script of a page.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ struct Document<'a> {
     clock_notes: &'a [String],
 }
 
-/// What recording took in the end, and what it may take, in millionths of the program's CPU time.
+/// The cost of recording at the end of the trace, and the budget, in millionths of the program's CPU time.
 #[derive(Serialize)]
 struct Cost {
     share: u64,
@@ -416,7 +416,7 @@ impl Problem<'_> {
     }
 }
 
-/// JSON with more escapes than it asks for. Outside of its texts JSON has none of these characters.
+/// JSON with more escapes than JSON requires. These characters are only in its texts, so the structure stays the same.
 fn printable(json: &str) -> Cow<'_, str> {
     let is_unfit = |(at, character): (usize, char)| {
         let ends_script = character == '<' && json[at + 1..].starts_with(['/', '!']);

@@ -50,7 +50,7 @@ impl Moments {
         }
     }
 
-    /// A line for each, and one for those that were replaced, all behind `before`.
+    /// A line for each moment, and a line with the number of replaced moments. Each line begins with `before`.
     pub(crate) fn in_words<'a>(&'a self, before: &'a str) -> impl Iterator<Item = String> + 'a {
         let earlier = (self.earlier > 0).then(|| {
             let earlier = ui::things(self.earlier, "earlier mark");

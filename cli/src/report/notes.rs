@@ -124,7 +124,7 @@ fn part(error: Option<u64>, of: u64) -> f64 {
     error.unwrap_or(0) as f64 * 100.0 / of.max(1) as f64
 }
 
-/// Of which time the figures are, and whether there are times.
+/// Notes which window the figures cover, and whether there are times.
 fn window(report: &Report, notes: &mut Vec<String>) {
     if let Some(note) = report.window_note.as_ref().filter(|_| !report.is_whole) {
         let common = match note.starts_with("windows") {
@@ -255,8 +255,8 @@ pub(super) fn scope_in_words(report: &Report) -> Option<String> {
     }
 }
 
-/// The remarks about rows that stand for several functions, come from the records, or count some
-/// times twice.
+/// The remarks about three kinds of rows: those that stand for several functions, those whose figures come from the
+/// records, and those that count some times twice.
 fn shared_rows(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.rows.iter().any(|row| row.nests && row.id != 0) {

@@ -35,7 +35,8 @@ pub(crate) struct Ends {
     last: Option<Ticks>,
 }
 
-/// The call of that level, from 1, that began before its thread's records, if the recorder still knew it.
+/// The call on that level of the stack, from 1, if it began before the first record of its thread and the recorder
+/// still had its entry.
 pub(crate) fn early_call(thread: &Thread, level: u64, function: FunctionId) -> Option<EarlyCall> {
     let place = usize::try_from(level.checked_sub(1)?).ok()?;
     let call = thread.early_calls.get(place).copied();
@@ -84,7 +85,7 @@ impl Ends {
         self.depth += depth;
     }
 
-    /// The innermost open call of a thread with so many measured records, if any is open.
+    /// The innermost open call, if a call is open and the thread has exactly `records` measured records.
     pub(crate) fn open_call(&self, records: u64) -> Option<OpenCall> {
         let (function, start, entered) = self.innermost?;
         (self.records == records).then_some(OpenCall {

@@ -85,7 +85,7 @@ pub(crate) struct Stack {
     open: Vec<u32>,
     /// Ticks inside of each function, outermost calls only.
     totals: Vec<u64>,
-    /// The same of the time in which the thread did not run; and the thread's states, where the trace knows any.
+    /// The same sums for the time in which the thread did not run. Also the thread's states, if the trace has any.
     away: Vec<OffCpu>,
     pub(super) absence: Option<Box<Absence>>,
     /// Places where the clock jumped or began anew.
@@ -175,13 +175,13 @@ impl Stack {
         (self.away, self.absence) = (figures.away, figures.absence);
     }
 
-    /// So many records are missing here.
+    /// `records` records are missing here.
     pub(crate) fn lose(&mut self, records: u64) {
         self.lost = self.lost.saturating_add(records);
         self.calls.lose();
     }
 
-    /// The innermost open call made so many calls that left no records.
+    /// The innermost open call made `calls` calls that left no records.
     pub(crate) fn short_calls(&mut self, time: Ticks, calls: u64, ticks: u64) {
         let ticks = self.calls.short_calls(time, ticks);
         self.short.add(ShortCalls { calls, ticks });
@@ -407,7 +407,7 @@ fn settle(ended: &EndedCalls, count: usize, stats: &mut [Option<Box<Stats>>], to
     }
 }
 
-/// The same for the time in which the thread did not run: all of it.
+/// Adds the times of these calls to the time off the CPU. The thread did not run during any part of them.
 #[inline(never)]
 fn settle_away(
     ended: &EndedCalls,

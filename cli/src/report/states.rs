@@ -54,7 +54,7 @@ impl InStates {
     }
 }
 
-/// Those of a function: of its total time and of its self time.
+/// The time of a function in each state: within its total time and within its self time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct RowStates {
     pub(crate) total: InStates,
@@ -95,7 +95,8 @@ pub(crate) struct Coarse {
     pub(crate) running_ns: u64,
     pub(crate) run_delay_ns: u64,
     pub(crate) times: u64,
-    /// The time between the first reading and the last. `None`: there is one, and the figures are of the thread's life.
+    /// The time between the first reading and the last. `None`: there is only one reading, and the figures are of the
+    /// whole life of the thread.
     pub(crate) over_ns: Option<u64>,
 }
 

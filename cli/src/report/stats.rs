@@ -1,7 +1,7 @@
 //! What is counted per function, and the table that finds it by function id.
 //!
-//! Ids come from the file and are not trusted: small ids index a vector, others go through a map, and after a million
-//! functions all further ones share one entry.
+//! Ids come from the file and are not trusted, so a large id must not make a large table. Small ids index a vector.
+//! Other ids go through a map. After a million functions, all further functions share one entry.
 
 use std::collections::HashMap;
 

@@ -13,7 +13,7 @@ pub(crate) struct TableStyle {
     pub(crate) columns: Option<usize>,
     /// Without figures of time.
     pub(crate) timeless: bool,
-    /// Of a part that ends at a moment that was asked for.
+    /// The table is of a part that ends at a chosen moment.
     pub(crate) ends_early: bool,
 }
 

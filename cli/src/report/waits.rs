@@ -27,7 +27,7 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// One with that name, or with that number if it has none.
+    /// An object with that name. If `name` is 0, the object has no name, and `number` identifies it.
     pub(crate) fn new(reason: u8, name: u32, number: u64) -> Object {
         let number = if name == 0 { number } else { 0 };
         Object {
@@ -235,7 +235,7 @@ pub(crate) struct HolderRow {
     pub(crate) function: Option<String>,
     pub(crate) waits: u64,
     pub(crate) total_ns: u64,
-    /// Of the time that threads waited for the object.
+    /// The share of the time that threads waited for the object.
     pub(crate) share: f64,
 }
 

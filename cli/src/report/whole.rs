@@ -50,7 +50,7 @@ pub(super) struct RecordedFunction {
     nests: bool,
 }
 
-/// The same of each function.
+/// The recorded figures of each function.
 pub(super) type RecordedRows = BTreeMap<FunctionId, RecordedFunction>;
 
 /// What the records have of each function.
@@ -227,7 +227,7 @@ fn take_from_shared(
         shared.calls -= calls;
         shared.total = Ticks(shared.total.0.saturating_sub(known.sum));
         shared.own = Ticks(shared.own.0.saturating_sub(known.own));
-        // Nobody knows which of the lengths are left.
+        // The trace does not say which lengths the remaining calls have.
         shared.lengths = Vec::new();
         shared.longest = Ticks(0);
     }

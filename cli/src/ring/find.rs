@@ -63,7 +63,7 @@ pub(crate) fn process_number(text: &str) -> Result<u32, &'static str> {
 /// The rings that the process records into. A process that is being started is waited for, a second at most.
 ///
 /// # Errors
-/// Where there is no such process, it may not be looked into, or it does not record.
+/// If there is no such process, if this user may not inspect it, or if it does not record.
 pub(crate) fn rings(process: u32, what: RingAccess) -> anyhow::Result<Vec<Mapped>> {
     let since = Instant::now();
     loop {
@@ -89,7 +89,7 @@ fn begun(process: u32, what: RingAccess) -> anyhow::Result<Option<Vec<Mapped>>> 
     for mapping in mappings(&maps) {
         let path = PathBuf::from(OsString::from_vec(unescaped(&mapping.path)));
         let file = open(process, &folder, &mapping, what).map_err(|error| why(process, &error));
-        // One that is in the making is no reason to do without the others.
+        // A ring that is not finished yet does not keep the others from being found.
         let opened = file.and_then(|file| {
             is_starting |= super::is_empty(&path, file.try_clone()?)?;
             Ok((super::open(&path, file.try_clone()?)?, file))

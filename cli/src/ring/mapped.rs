@@ -69,8 +69,8 @@ impl Mapped {
         }
     }
 
-    /// The number that the process of a ring has here. In its container, where it counted itself, it may have another
-    /// one. `None`: no process has the ring mapped.
+    /// The process id that the owner of a ring has in our namespace. The id in the ring is of the owner's own
+    /// namespace, and may differ in a container. `None`: no process has the ring mapped.
     pub(super) fn number_here(&self, process: u32, path: &Path, file: &Metadata) -> Option<u32> {
         let name = path.canonicalize().ok();
         let name = name.as_deref().and_then(Path::file_name);
@@ -78,12 +78,12 @@ impl Mapped {
         let by_file = self.files.get(&(file.dev(), file.ino()));
         let by_name = name.and_then(|name| self.names.get(&name));
         let all = by_file.or(by_name)?;
-        // Its children have it mapped, too.
+        // The owner's children have the ring mapped, too.
         let own = all.iter().find(|here| numbers(**here).contains(&process));
         own.or(all.first()).copied()
     }
 
-    /// What has become of the process whose ring was copied. Nobody has the copy mapped.
+    /// The state of the process whose ring was copied. No process has the copy mapped, so the process id decides.
     pub(super) fn owner_of_copy(&self, process: u32) -> Owner {
         let rings = self
             .names
@@ -141,7 +141,7 @@ pub(crate) fn is_gone(error: &io::Error) -> bool {
     gone || error.kind() == io::ErrorKind::NotFound
 }
 
-/// The numbers that the process has, here and in its container, where it counted itself.
+/// The ids of the process: in our namespace, and in the namespaces of its container.
 pub(crate) fn numbers(process: u32) -> Vec<u32> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
@@ -155,8 +155,8 @@ pub(crate) fn numbers(process: u32) -> Vec<u32> {
 const LOOKS: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Whether somebody goes on holding the recorder's lock. A process that has just been killed gives up its memory
-/// before its files: its last moments are waited for.
+/// Whether a process keeps holding the recorder's lock. A killed process gives up its memory before its files, so this
+/// waits until it has given up its files, too.
 fn stays_locked(process: u32, path: &Path) -> bool {
     for _ in 0..LOOKS {
         if !is_locked(path) {
@@ -256,7 +256,7 @@ mod tests {
         assert!(numbers(own).contains(&own));
         // It counts itself as 7, and has another number here.
         assert_eq!(mapped.number_here(7, path, &file), Some(own));
-        // Of a copy, all that tells is whether the process has some ring.
+        // For a copy, the only sign is whether the process has any ring mapped.
         let mut mapped = Mapped::default();
         assert_eq!(mapped.owner_of_copy(own), Owner::Ended);
         mapped
@@ -270,7 +270,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("fdr-locked-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         file.lock().unwrap();
-        // One that has memory, or is nobody's number, is in another container.
+        // If the process has memory, or if no process has that id, the holder of the lock is in another container.
         for other in [std::process::id(), u32::MAX] {
             assert!(stays_locked(other, &path));
         }

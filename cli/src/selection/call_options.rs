@@ -1,5 +1,5 @@
-//! Which calls a command lists: the options `--over` and `--state`. A call is taken or left as it is; the calls around
-//! it and inside of it are judged by themselves.
+//! Which calls a command lists: the options `--over` and `--state`. The options decide on each call separately,
+//! whatever they decide on the calls around it and inside it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -218,7 +218,8 @@ impl<'a> Calls<'a> {
             Edge::Exit | Edge::TailExit => match open.leave(function) {
                 ExitTarget::Frame(at) => {
                     let shown = open.frames[at].shown;
-                    // Calls inside of it have no exit. Who sees this one knows; else they end here.
+                    // The calls inside have no exits of their own. A sink that gets this exit ends them by it. If this
+                    // exit is not shown, the shown calls inside get synthetic exits here.
                     if !shown && part == Part::Inside {
                         let inner = open.frames[at + 1..]
                             .iter()
@@ -246,7 +247,7 @@ impl<'a> Calls<'a> {
 enum ExitTarget {
     /// The open call at that place.
     Frame(usize),
-    /// None that is open.
+    /// No open call.
     Nothing,
 }
 
@@ -373,7 +374,7 @@ impl Sink for Calls<'_> {
                 self.part(time)
             }
             Mark::Note { time, kind, body } => self.note(time, kind, body),
-            // Nobody knows whose calls they were. They belong to the call around them.
+            // The trace does not say of which functions these calls were. They are shown if the call around them is.
             Mark::ShortCalls { time, .. } => match (self.part(time), self.is_shown()) {
                 (part, true) => part,
                 (_, false) => Part::Before,

@@ -211,7 +211,7 @@ impl Selection {
         self.until.is_some()
     }
 
-    /// The same of a trace that is open.
+    /// The same for a trace that is already open.
     ///
     /// # Errors
     /// As [`Selection::open`].
@@ -297,7 +297,7 @@ impl Selection {
         })
     }
 
-    /// First and last tick; `None` where the trace's own are meant.
+    /// First and last tick of the window. `None`: the window has no bound there, or there is no window.
     fn window(&self, source: &dyn Source) -> anyhow::Result<(Option<Ticks>, Option<Ticks>)> {
         if !self.has_window() {
             return Ok((None, None));
@@ -417,7 +417,7 @@ impl<'a> FunctionMatcher<'a> {
     /// Numbers that are kept.
     const KEPT: usize = 1 << 20;
 
-    /// Those that one of the filters wants.
+    /// Matches the functions that at least one of the filters names.
     fn new(info: &'a TraceInfo, filters: &'a [Filter]) -> FunctionMatcher<'a> {
         FunctionMatcher {
             info,

@@ -204,7 +204,7 @@ impl Span {
             .with_context(|| self.outside(&when.text, clock))
     }
 
-    /// What is said of a moment that is not in the trace.
+    /// The message for a moment that is not in the trace.
     pub(crate) fn outside(&self, moment: &str, clock: &Clock) -> String {
         let trace = self.in_words(clock);
         format!("{moment} is not in the trace, which {trace}")

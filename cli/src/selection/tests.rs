@@ -315,7 +315,7 @@ impl Source for Events {
     }
 }
 
-/// Short calls of 1, of 2 inside of it, of 3 beside it, and of none.
+/// Short calls made by function 1, by function 2 inside it, by function 3 beside it, and outside of all calls.
 #[test]
 fn short_calls_belong_to_their_callers() {
     let events = || {

@@ -25,8 +25,9 @@ enum Event {
 }
 
 impl RandomTrace {
-    /// Of five functions; the odder, the more edges are missing. Times are whole microseconds, of which Heph's are.
-    /// `least`: so many are between two events at least. `back`: of 1,000 events, before so many the clock goes back.
+    /// A trace of five functions. Times are whole microseconds, because Heph's times are. The seed decides how many
+    /// edges are missing. `least`: the least number of microseconds between two events. `back`: before how many of
+    /// 1,000 events the clock goes back.
     pub(crate) fn new(seed: u64, least: u64, back: u64) -> RandomTrace {
         let mut random = Random::new(seed);
         let odd = [0, 5, 30, 100][seed as usize % 4];
@@ -82,8 +83,8 @@ impl RandomTrace {
         }
     }
 
-    /// The same with what the recorder leaves of calls without records: summaries, thresholds, totals, and counts of
-    /// all. Some calls were only counted.
+    /// The same trace, in addition with what the recorder writes for calls without records: summaries, thresholds,
+    /// totals, and counts. Some calls were only counted.
     pub(crate) fn with_short_calls(seed: u64, least: u64) -> RandomTrace {
         let mut trace = RandomTrace::new(seed, least, 0);
         let mut random = Random::new(seed ^ 0x5407);

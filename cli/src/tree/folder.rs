@@ -24,7 +24,7 @@ pub(crate) struct Folder {
     untimed: Untimed,
     /// The moment of the dump, where it is known.
     end: Option<Ticks>,
-    /// Calls that were open then are told from others.
+    /// The trace marks the calls that were open at that moment.
     has_marks: bool,
     /// The state whose time is counted, and the states of the threads.
     by: Option<(State, Arc<States>)>,

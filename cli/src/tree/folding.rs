@@ -41,7 +41,7 @@ pub(crate) struct Row {
     pub(crate) name: String,
     /// It ends in a function, or in what stands for functions.
     pub(crate) is_function: bool,
-    /// It stands for the calls of its caller that were open in the end.
+    /// The node stands for the calls of its caller that were open at the end.
     pub(crate) is_open: bool,
     /// ns.
     pub(crate) own: u64,
@@ -102,7 +102,7 @@ impl Folding {
         })
     }
 
-    /// The same of a source, of which nothing is left out.
+    /// The same for all of a source.
     ///
     /// # Errors
     /// As [`Folding::read`].

@@ -37,8 +37,8 @@ pub(super) struct Line {
 struct ByState {
     state: State,
     absence: Absence,
-    /// For each call that was open when the state changed, and still is: the part of its own time that belongs to calls
-    /// inside it. It wraps.
+    /// For each call that was open when the state changed and is still open: the ticks to subtract from its own time,
+    /// because they belong to calls inside it. The numbers wrap.
     less: Vec<u64>,
 }
 
@@ -180,7 +180,7 @@ impl Line {
         }
     }
 
-    /// One that counts the time in a state alone.
+    /// A line that counts only the time in that state.
     pub(super) fn with_state(self, state: State, absence: Absence) -> Line {
         let by = ByState {
             state,
@@ -322,12 +322,12 @@ impl Line {
         stack.run_packed(window, &mut paths, packed);
     }
 
-    /// The innermost open call made so many calls that left no records.
+    /// The innermost open call made `calls` calls that left no records.
     pub(super) fn short_calls(&mut self, tree: &mut Tree, time: Ticks, calls: u64, ticks: u64) {
         let caller = self.stack.open().last().map_or(self.root, |open| open.data);
         let node = tree.child(caller, Label::Short);
         let ticks = self.stack.short_calls(time, ticks);
-        // What short calls did is known of none; nearly all ran.
+        // The trace has no states of short calls. They count as running, because nearly all of them ran.
         let is_counted = self.by.as_ref().is_none_or(|by| by.state == State::Running);
         tree.count_calls(node, if is_counted { ticks } else { 0 }, calls);
     }

@@ -13,9 +13,9 @@ pub(super) const ROOT: usize = 0;
 pub(crate) struct Path {
     pub(crate) caller: usize,
     pub(crate) name: String,
-    /// What the last function took by itself, before and after. One trace has `after` alone.
+    /// The self time of the last function, before and after. A single trace has only `after`.
     pub(crate) own: [u64; 2],
-    /// The same with all that it called.
+    /// The same times, with those of all paths below it.
     pub(crate) total: [u64; 2],
 }
 
@@ -67,7 +67,7 @@ impl Paths {
         }
     }
 
-    /// Takes the means of so many runs of each side, and adds up what each path has with all that it called.
+    /// Divides the sums of each side by its number of runs. Then adds to each path the sums of all paths below it.
     pub(crate) fn settle(&mut self, runs: [u64; 2]) {
         for node in &mut self.nodes {
             for (own, runs) in node.own.iter_mut().zip(runs) {

@@ -13,14 +13,14 @@ const HEAD: f64 = 56.0;
 const FOOT: f64 = 28.0;
 /// Frames that are narrower are left out.
 const MIN: f64 = 0.3;
-/// Of what changed, a path is coloured from this part of all on.
+/// A path is coloured if its change is at least this part of the total.
 const NOTABLE: f64 = 0.001;
-/// What stands for no function.
+/// The colour of a box that is no function.
 const GREY: &str = "#d4d4d4";
 
 const SCRIPT: &str = include_str!("picture.js");
 
-/// What is said around the paths.
+/// The texts around the paths.
 pub(crate) struct Words<'a> {
     pub(crate) title: &'a str,
     pub(crate) subtitle: &'a str,

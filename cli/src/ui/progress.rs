@@ -74,8 +74,8 @@ impl Drop for Progress {
     }
 }
 
-/// How much has come, in one line on stderr: only on a terminal, and only while more comes. The cursor stands at the
-/// line's beginning, so that whatever else is printed takes the line's place: a message, or a terminal's `^C`.
+/// How much has come, in one line on stderr: only on a terminal, and only while more comes. The cursor stays at the
+/// beginning of the line. So any other output, such as a message or a terminal's `^C`, overwrites the line.
 pub(crate) struct Arrivals {
     wanted: bool,
     state: Mutex<State>,

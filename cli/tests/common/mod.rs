@@ -16,7 +16,7 @@ use fdr_formats::{
 };
 use serde_json::{Value, json};
 
-/// The tool, without the recorder's variables of whoever runs the tests.
+/// The tool, without the recorder's variables of the environment.
 pub(crate) fn command() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fdr"));
     for (name, _) in std::env::vars_os() {

@@ -167,7 +167,7 @@ struct ExtraColumns {
 }
 
 impl ExtraColumns {
-    /// For so many rows.
+    /// The columns, with room for `count` rows.
     fn new(times: &Times, extras: Vec<(u32, Extra)>, count: usize) -> ExtraColumns {
         let mut columns = ExtraColumns::default();
         for (place, extra) in extras {

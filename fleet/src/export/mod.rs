@@ -208,7 +208,7 @@ fn detail_of(
                 scope.spawn(move || {
                     let files = encode::run(shared, batches, &stem);
                     if files.is_err() {
-                        // Else a decoder would wait for ever for somebody to take its batch.
+                        // Otherwise a decoder would wait for ever until an encoder takes its batch.
                         let waiting = batches.lock().unwrap_or_else(|error| error.into_inner());
                         while waiting.recv().is_ok() {}
                     }

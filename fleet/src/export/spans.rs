@@ -1,9 +1,9 @@
 //! The calls and events of a trace as rows. A call's row is made at its entry and completed at its exit, so rows are in
 //! the order of entries. Calls that outlive their batch of rows come behind.
 //!
-//! The number of an entry is the number of records that its thread had made before it, which is the same in each dump of
-//! a process. If the entry is not in the trace, the number is below zero: less the number of its exit, or a
-//! number by its depth.
+//! An entry is numbered by how many records its thread made before it. This number is the same in each dump of a
+//! process. If the entry is not in the trace, the number is negative: minus the number of the exit, or, without an
+//! exit, a number that follows from the depth.
 
 use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
@@ -128,7 +128,7 @@ struct Out {
     number: u32,
     events: Vec<Event>,
     sender: SyncSender<Batch>,
-    /// Nobody takes batches any more: an encoder has failed.
+    /// No encoder takes batches any more, because one has failed.
     is_closed: bool,
 }
 

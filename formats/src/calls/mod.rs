@@ -215,7 +215,7 @@ impl<T> CallStack<T> {
             Exit::Before => self.first().unwrap_or(call.time),
             Exit::Lone if self.gap == self.number => call.time,
             Exit::Lone => {
-                // The short calls of its caller are in the same stretch of time.
+                // The short calls of its caller took a part of the same stretch of time.
                 if self.short_until > self.before {
                     self.go_back();
                 }

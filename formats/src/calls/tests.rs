@@ -1,5 +1,5 @@
-//! Calls that nest and calls that do not. A call is a line: function, entry, exit, own ticks, what is known
-//! of entry and exit (`m`, `s`, `-`), and `!` if it is clipped.
+//! Calls that nest and calls that do not. A line stands for a call: its function, entry, exit and own ticks, the status
+//! of entry and exit (`m` measured, `s` synthetic, `-` missing), and `!` if it is clipped.
 
 use super::*;
 use crate::model::FunctionId;
@@ -229,7 +229,7 @@ fn next(seed: &mut u64) -> u64 {
     *seed
 }
 
-/// Keeps what it is told.
+/// Keeps a line for each event.
 #[derive(Default)]
 struct CallLog {
     lines: Vec<String>,
@@ -271,8 +271,9 @@ fn of_100(seed: &mut u64, many: u64) -> bool {
     next(seed) % 100 < many
 }
 
-/// Calls that go up, then down, and the time of the last one. In 100 of them, so many are `odd`, or synthetic, or have a
-/// time that goes back, or go up in the first half.
+/// Random calls whose stack first grows and then shrinks, and the time of the last edge. The numbers are percentages:
+/// `odd` edges are exits of any function, `synthetic` edges are marked as such, before `back` edges the time goes back,
+/// and `up` edges of the first half are entries.
 fn random_calls(seed: &mut u64, [odd, synthetic, back, up]: [u64; 4]) -> (u64, Vec<Call>) {
     let (mut time, mut open) = (1000, Vec::new());
     let calls = (0..1500)

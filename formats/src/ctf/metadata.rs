@@ -214,7 +214,7 @@ pub(super) fn hyphenated(uuid: [u8; 16]) -> String {
     text
 }
 
-/// A UUID of version 8. It is the same for the same trace, and differs for each dump of a program.
+/// A UUID of version 8. The same trace always gets the same UUID. Two dumps of a program get different ones.
 pub(super) fn uuid(info: &TraceInfo) -> [u8; 16] {
     let facts = format!(
         "{:?} {:?} {:?} {:?} {:?} {:?}",

@@ -81,7 +81,7 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
     ),
 ];
 
-/// One of a schedule.
+/// An entry of a schedule.
 #[derive(Clone, Copy)]
 enum ScheduleEntry<'a> {
     Switch(&'a Switch),

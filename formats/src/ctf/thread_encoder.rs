@@ -178,7 +178,7 @@ impl ThreadEncoder {
         template.head(time, out);
     }
 
-    // The hot path is the other one of two callers.
+    // This function has two callers. It must be inlined into the one that is the hot path.
     #[inline(always)]
     pub(super) fn call(&mut self, call: &Call, times: &mut Times, cut: &mut CutShort) {
         self.settle();
@@ -253,7 +253,7 @@ impl ThreadEncoder {
             Some(last) => self.untimed(untimed, last),
             None if self.early.len() < EARLY_MOST => self.early.push(untimed),
             None => {
-                // So many marks wait that the trace's start is as good as any time.
+                // Too many marks wait for a time. They get the time of the trace's start.
                 self.begin_at(0);
                 self.untimed(untimed, 0);
             }

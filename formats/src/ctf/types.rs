@@ -446,7 +446,8 @@ impl Node {
         self.integer(name).map(|integer| integer.slot)
     }
 
-    /// The slot of the text or the row of numbers of that size of that name in a struct.
+    /// The slot of a field of a struct that is a text, or a row of numbers of `size` bits each. The field has the name
+    /// `name`.
     pub(super) fn row(&self, name: &str, size: u32) -> Option<Slot> {
         let found = self.fields().iter().find(|field| field.name == name)?;
         match &found.node {

@@ -1,4 +1,5 @@
-//! The order of the items of a run: by time, and what comes first of those that begin together.
+//! The order of the items of a run: by time, and, if several begin together, by what they are and where they are in the
+//! file.
 
 use std::cmp::Reverse;
 
@@ -34,8 +35,8 @@ pub(super) fn sort(items: &mut [Numbered]) {
             .iter()
             .any(|call| is_call(call) && call.number < last.place())
         {
-            // By longer call: the first place from it on. All of them must stand behind a call without
-            // length that is over when they begin.
+            // For each longer call, the earliest place in the file of this call and the longer calls after it. A call
+            // without length ends before these calls begin if all of their places are behind its place.
             let mut first: Vec<u64> = longer.iter().map(Numbered::place).collect();
             for at in (1..first.len()).rev() {
                 first[at - 1] = first[at - 1].min(first[at]);

@@ -45,7 +45,7 @@ impl Sink for EdgeLog {
     }
 }
 
-/// Tells the offsets of what it is asked for.
+/// Gives the offset of each item that it is asked for.
 struct Offsets;
 
 impl Details for Offsets {
@@ -136,9 +136,10 @@ fn edges(calls: &[Call]) -> Vec<(u64, i64)> {
         .collect()
 }
 
-/// Untimed calls have the time of the record before. One without length has none inside, because a file
-/// does not tell such a call from one beside it. Nor does it tell whether they are inside of a call that ends
-/// with them, if that call and the one around it begin together.
+/// Untimed calls have the time of the record before. A call without length contains no call without length, because a
+/// file does not show whether the second one is inside the first or behind it. If a call begins together with its
+/// caller, the file does not show whether a call without length at the tick of its end is inside it or behind it. The
+/// program has such calls only inside.
 fn untimed_program(mut random: u64) -> Vec<Call> {
     let mut next = move |limit: u64| {
         random ^= random << 13;
@@ -161,7 +162,7 @@ fn untimed_program(mut random: u64) -> Vec<Call> {
                 };
                 time += next(2) + u64::from(time == start);
                 calls.push(Call::exit(Ticks(time), FunctionId(function)));
-                // A parent of the same start stands before this call, behind those without length.
+                // If the caller has the same start, no call without length may follow at this tick.
                 time += u64::from(open.last().is_some_and(|&(of, _)| of == start));
             }
             _ => {
@@ -394,8 +395,7 @@ fn cpus_stand_between_exits_and_the_entry() {
 
 #[test]
 fn calls_without_length_keep_their_place() {
-    // One of two siblings has no length, and the other begins at the same time. An entry that was added is
-    // around both.
+    // Of two siblings with the same begin, one has no length. Around both is a call whose entry was added.
     let mut around = item(50, 60, 2);
     if let ItemContent::Span { flags, .. } = &mut around.what {
         *flags = flags::ENTRY_SYNTHETIC;

@@ -14,9 +14,9 @@
 //! | text, bytes, list | length as a u64, then the elements |
 //! | variant of an enum | number as a u32 |
 //!
-//! The decoder takes a number in more bytes than it needs (251 and a 5), because bincode itself takes it.
-//! The encoder writes the shortest form. So an entry that encodes to other bytes than it was read from is
-//! not damaged.
+//! The decoder accepts a number in more bytes than necessary (such as 251 and a 5), because bincode itself does. The
+//! encoder writes the shortest form. So an entry may be encoded to other bytes than it was read from, and still not be
+//! damaged.
 
 use std::fmt;
 

@@ -268,7 +268,7 @@ fn misplaced(offset: u64) -> String {
     )
 }
 
-/// An entry whose size differs from the length in front of it.
+/// Handles an entry whose size differs from the length stored in front of it.
 fn contradicted(
     bytes: &dyn ReadAt,
     layout: &Layout,

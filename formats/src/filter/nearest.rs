@@ -48,7 +48,7 @@ fn beginning(text: &str) -> Vec<char> {
     chars
 }
 
-/// The name that the person certainly meant: at most a third of its characters differ.
+/// The nearest name, if it is near enough to be meant: at most a third of its characters differ.
 pub fn near<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> Option<&'a str> {
     let word = beginning(&word.to_lowercase());
     let cost = |name: &'a str| (distance(&word, &beginning(name), u32::MAX), name);

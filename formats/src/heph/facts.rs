@@ -22,7 +22,7 @@
 //! | description | attributes |
 //! | --- | --- |
 //! | `fdr:wall` | `seconds` and `micros` since 1970 |
-//! | `fdr:lost` | `records`: function records that are missing here; `skipped`: so many numbers of the stream's counter are left out in front of this event for them, one for each two records |
+//! | `fdr:lost` | `records`: function records that are missing here; `skipped`: how many numbers of the stream's counter are left out before this event, one for each two missing records |
 //! | `fdr:custom` | the payload; `cpu` |
 //! | `fdr:typed` | the payload; `kind` |
 //!

@@ -27,9 +27,9 @@
 //! | 0 | 2 | bytes of the name, `n` |
 //! | 2 | n | the name, UTF-8 |
 //! | 2 + n | 1 | type: 1 u64, 2 i64, 3 f64, 4 string; 128 + type: array of it |
-//! | 3 + n | | the value; for an array u16 count, then so many values |
+//! | 3 + n | | the value; for an array u16 count, then `count` values |
 //!
-//! A number has 8 bytes. A string is a u16 length and so many bytes of UTF-8.
+//! A number has 8 bytes. A string is a u16 length, then `length` bytes of UTF-8.
 
 use crate::bytes::{ByteOrder, Fields, groups};
 

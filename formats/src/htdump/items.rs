@@ -83,8 +83,8 @@ pub(super) fn item<'w>(
     Some((thread, item))
 }
 
-/// Whether the time of the record comes from the program. A mark without a time of its own has the time
-/// of its thread, or none.
+/// Whether the time of the record comes from the program. Other marks have no time of their own: they get the time of
+/// their thread, or no time.
 pub(super) fn is_timed(meaning: &Meaning) -> bool {
     use Meaning as M;
     matches!(

@@ -9,7 +9,7 @@
 //! | 11 `FDR_FunctionEvent` | before the mapping of `identifier`; `function_name` where the label is not the name; a name of notes has no mapping |
 //! | 12 `FDR_CpuEvent` | the thread is on this CPU from here on |
 //! | 13 `FDR_WallEvent` | Unix time at this place |
-//! | 14 `FDR_LostEvent` | so many function records are missing at this place |
+//! | 14 `FDR_LostEvent` | the number of function records that are missing at this place |
 //! | 15 `FDR_CustomEvent` | payload, escaped |
 //! | 16 `FDR_TypedEvent` | payload, escaped, and its type |
 //! | 64 + n `FDR_CallEvent`n | those of `HT_CallstackIntEvent`, n arguments |

@@ -21,7 +21,7 @@ struct FunctionEntry {
     function: Function,
     /// Of a function of our klass: whether it is in the trace's table.
     listed: bool,
-    /// Its name, or the fact that it has none, is final.
+    /// It is final which name it has, or that it has none.
     named: bool,
     /// Our klass described it with this number.
     own: bool,

@@ -1,5 +1,5 @@
-//! Reads JSON by `serde_json`. Each error has a byte offset. `serde_json` nests no deeper than 128 levels, and
-//! allocates only what it has read.
+//! Reads JSON by `serde_json`. Each error has a byte offset. `serde_json` refuses more than 128 nested levels. It
+//! allocates no more than the bytes that it has read.
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;

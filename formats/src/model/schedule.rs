@@ -49,7 +49,7 @@ pub struct Switch {
     pub to: Option<State>,
 }
 
-/// How many page faults of a thread a sample of them stands for.
+/// A sample of a page fault stands for this many page faults of its thread.
 pub const FAULTS_OF_SAMPLE: u64 = 64;
 
 /// Why a sample was taken.

@@ -264,7 +264,7 @@ impl FunctionTotals {
         self.own = Ticks(self.own.0.saturating_add(more.own.0));
         self.longest = self.longest.max(more.longest);
         self.nests |= more.nests;
-        // Only one of them has it, because it is of all threads.
+        // An estimate is for all threads together, so only one of the totals has it.
         if self.estimate.is_none() {
             self.estimate.clone_from(&more.estimate);
         }
@@ -332,7 +332,7 @@ mod tests {
         );
     }
 
-    /// A caller of 1,000 ticks, of which calls of another function took a part that nobody measured.
+    /// A caller of 1,000 ticks. Calls of another function, which were not measured, took a part of this time.
     fn with_caller(own_of_calls: u64, around: u64, outside: u64) -> [Figures; 2] {
         let totals = |id, own, estimate| FunctionTotals {
             function: FunctionId(id),

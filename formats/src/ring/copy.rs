@@ -76,10 +76,10 @@ pub(super) struct Copy {
     cursors: [u64; 2],
     /// The thread published nothing between the two copies.
     is_exact: bool,
-    /// The thread had opened a later chunk when its open calls were copied. Those without an entry come after records of
-    /// that chunk, which are not in the copy.
+    /// The thread had opened a later chunk when its open calls were copied. So open calls without an entry in a chunk
+    /// come after records that are not in the copy.
     is_later: bool,
-    /// Whose they are.
+    /// The slot of these records.
     pub(super) slot: Slot,
     /// The counts of recorded, readable and lost records.
     pub(super) counts: Counts,

@@ -359,8 +359,9 @@ pub struct OpenCalls<W: Words = Plain> {
     pub threshold: W::U64,
     /// Address of the slot's [`Totals`], which the slot always has.
     pub totals: W::U64,
-    /// The state that is true once the cursor has that value: how many calls have their entry record in the ring
-    /// (bits 0 to 7), and the short calls of one frame (its index: bits 8 to 15), with their ticks.
+    /// The state that becomes true when the cursor has the value of `publishing`. Bits 0 to 7: how many calls have
+    /// their entry record in the ring. Bits 8 to 15: the index of a frame whose short calls change; the next two fields
+    /// have their number and their ticks.
     pub next: W::U64,
     /// The short calls of that frame.
     pub next_calls: W::U64,
@@ -368,7 +369,7 @@ pub struct OpenCalls<W: Words = Plain> {
     pub next_ticks: W::U64,
     /// The frame 0 stands for the thread itself, outside of all calls.
     pub frames: [Frame<W>; FRAMES],
-    /// Ticks that a short call adds to the self time of its caller, beside those that a recorded call adds.
+    /// Ticks that a short call adds to the self time of its caller, in addition to the ticks that a recorded call adds.
     pub beside: W::U64,
     /// How many words of arguments are used ([`super::arguments`]), and the words.
     pub arguments: W::U64,

@@ -1,6 +1,6 @@
-//! Finds the newest chunk of a slot if the slot and its chunks' marks disagree. One of them is damaged, and
-//! the others show which. Call this only for a slot whose thread does not record. While a thread records,
-//! slot and marks usually disagree.
+//! Finds the newest chunk of a slot if the slot and its chunks' marks disagree. Then one of these is damaged, and the
+//! others show which one. Call this only for a slot whose thread does not record. While a thread records, slot and
+//! marks usually disagree.
 
 use std::io;
 

@@ -46,7 +46,8 @@ pub struct OpenCalls<'a> {
     pub summarised: u64,
     /// Ticks of the shortest call that leaves records; 0: every call does.
     pub threshold: u64,
-    /// A frame, with other calls without records, and other ticks of them, than the frame itself states.
+    /// The index of a frame, and the number and ticks of its calls without records. These replace the numbers in the
+    /// frame itself.
     left: Option<(usize, u64, u64)>,
     frames: &'a [u8],
     /// The notes of arguments that wait.
@@ -141,8 +142,8 @@ impl<'a> OpenCalls<'a> {
         self.depth - self.published
     }
 
-    /// The calls whose entries came before the tick `first`, so that the chunks from there on do not have them: their
-    /// functions, and the ticks of their entries, the outermost first. Async-signal-safe.
+    /// The calls that were entered before the tick `first`. Chunks that begin at that tick do not have their entries.
+    /// Gives the function and the tick of each entry, from the outermost call to the innermost. Async-signal-safe.
     pub fn early(
         &self,
         first: u64,

@@ -109,7 +109,7 @@ impl Ring {
         Ok(ring)
     }
 
-    /// The process that records, or did, as it counted itself.
+    /// The id of the process that records or recorded, in its own namespace.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.header.pid
@@ -121,7 +121,7 @@ impl Ring {
         self.header.program()
     }
 
-    /// Whom it is of; empty where the file has no identity, or cannot be read there.
+    /// The identity of the recording. Empty: the file has none, or it can't be read.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let mut texts = [0; layout::IDENTITY_SIZE];

@@ -284,7 +284,7 @@ mod tests {
         switch(ns, thread, 1, Some(State::Running))
     }
 
-    /// A part with these entries, numbered from `first` on, with so many places.
+    /// A part with `places` places that holds these entries, numbered from `first` on.
     fn part(places: usize, first: u64, entries: &[Words]) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_SIZE + places * ENTRY_SIZE];
         for (number, &[ns, what, value]) in (first..).zip(entries) {

@@ -12,8 +12,8 @@ use crate::model::{Estimate, FunctionId, FunctionTotals, RecordingCost, Ticks};
 /// How often a row is read until its lengths add up to its calls.
 const PATIENCE: u32 = 64;
 
-/// The totals of the slot with that index. Those of ended threads are behind the last slot's. Empty: the ring has
-/// none.
+/// The totals of the slot with that index. The totals of ended threads are behind those of the last slot. Empty: the
+/// ring has none.
 pub(super) fn read(
     bytes: &dyn ReadAt,
     header: &Header,

@@ -130,7 +130,7 @@ fn unseen_ends_free_the_cpu() {
     let of = |thread, from, until| states.spent(ThreadId(thread), Ticks(from), Ticks(until));
     assert_eq!(of(7, 10, 20), spent(10, 0, 0));
     assert_eq!(of(7, 10, 21), None);
-    // One that left it is where it said, and one on another CPU goes on.
+    // Thread 8 left the CPU with a known state, which stays. Thread 9 runs on another CPU, so it still runs.
     assert_eq!(of(8, 20, 40), spent(10, 0, 10));
     assert_eq!(of(9, 10, 40), spent(30, 0, 0));
 }

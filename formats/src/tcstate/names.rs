@@ -177,7 +177,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Of the functions of meta.json.
+    /// The names of the functions in meta.json.
     pub(super) fn new(meta: &Meta) -> Names {
         let functions = meta.info.functions.clone();
         let mut by_name = HashMap::new();

@@ -1,5 +1,5 @@
-//! Gives the intervals of history.bin one after the other, each checked against the previous ones. One that does not
-//! fit is skipped, up to the next that fits, and is reported once.
+//! Gives the intervals of history.bin one after the other, each checked against the previous ones. If an interval does
+//! not fit, the scan continues at the next one that fits, and reports this once.
 //!
 //! An interval fits if three things hold. Its key and value exist. Its times are in the history. It comes
 //! in the order (end, start, key). Its start must also continue the timeline of its key. After damage the

@@ -221,8 +221,8 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// A state whose history begins at `start`, with these threads, whose states are known or not, and with these
-    /// CPUs on which a thread with known states runs at some time.
+    /// A state whose history begins at `start`. Each thread comes with whether its states are known. `status_cpus` are
+    /// the CPUs on which threads with known states run at some time.
     pub(super) fn new(
         start: i64,
         threads: impl Iterator<Item = (ThreadId, bool)>,

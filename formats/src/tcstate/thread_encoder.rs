@@ -23,11 +23,11 @@ const LATEST: u64 = i64::MAX as u64;
 pub(super) enum Op {
     Push(FunctionId),
     Pop,
-    /// It left a frame that is not there.
+    /// The thread left a call that is not on its stack.
     Seen,
-    /// It runs on this CPU, from the next change on.
+    /// From the next change on, the thread runs on this CPU.
     Cpu(u32),
-    /// The counter of that name has another value, which stands beside it.
+    /// The counter of that name changes. Its new value is stored beside the change.
     Counter(FunctionId),
 }
 

@@ -11,7 +11,7 @@ use super::record::Kind;
 use crate::error::DiagnosticList;
 use crate::json::parse;
 
-/// Reads a table. One that is damaged is empty.
+/// Reads a table. A damaged table is reported, and taken as empty.
 fn read_table<T: DeserializeOwned + Default>(
     told: &mut DiagnosticList,
     file: &str,

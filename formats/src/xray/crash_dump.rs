@@ -42,13 +42,13 @@ pub fn functions(functions: &[Function], start: Ticks) -> Vec<u8> {
     customs(start, &mut payload::encode_functions(functions))
 }
 
-/// Whom the trace is of, in the same way.
+/// The identity of the trace, in the same form.
 #[must_use]
 pub fn identity(identity: &Identity, start: Ticks) -> Vec<u8> {
     customs(start, &mut payload::encode_identity(identity).into_iter())
 }
 
-/// A named moment, in the same way. Async-signal-safe. False: `out` refused bytes.
+/// A named moment, in the same form. Async-signal-safe. False: `out` refused bytes.
 pub fn moment(number: u64, time: Ticks, name: &str, start: Ticks, out: &mut Out<'_>) -> bool {
     let mut moment = ShortPayload::new();
     payload::put_moment(&mut moment, number, time, name);

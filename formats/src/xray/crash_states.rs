@@ -26,7 +26,7 @@ pub fn samples(all: &mut dyn Iterator<Item = Sample>, start: Ticks, place: &mut 
     rows(payload::SAMPLES, SAMPLE_BYTES, &mut row, start, place)
 }
 
-/// Payloads of rows of that size, for as long as there are rows and there is room.
+/// Writes payloads with rows of `size` bytes, until there are no more rows or no more room.
 fn rows(
     kind: u8,
     size: usize,

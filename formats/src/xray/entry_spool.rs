@@ -1,6 +1,6 @@
-//! The writer's spool. It holds back the entry that came last, because a note with the call's arguments may follow.
-//! Then XRay's own tools get the numbers among them: the entry says that it has arguments, and argument records stand
-//! behind it.
+//! The writer's spool. It holds back the last entry, because a note with the arguments of that call may follow. If it
+//! follows, the entry says that it has arguments, and an argument record follows it for each argument that is a number.
+//! So XRay's own tools show these numbers.
 
 use std::io;
 
@@ -59,8 +59,8 @@ impl EntrySpool {
         Ok(())
     }
 
-    /// A note of a strand comes. If it has the arguments of the entry that came last, their numbers stand behind that
-    /// entry.
+    /// Takes a note of a strand. If it has arguments of the last entry, those that are numbers become argument records
+    /// behind that entry.
     ///
     /// # Errors
     /// If the temporary file can't be written.

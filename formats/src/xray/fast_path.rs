@@ -138,7 +138,7 @@ mod tests {
         (0..700).map(|_| record().to_le_bytes()).collect()
     }
 
-    /// The same by the rules.
+    /// Follows the same records by the rules, without the fast path.
     fn by_rules<M: Memory>(stack: &mut Stack<M>, words: &[Word], room: usize) -> WordRun {
         let mut followed = WordRun::default();
         for word in words {

@@ -103,7 +103,7 @@ struct Indexer<'a> {
     functions: BTreeMap<FunctionId, Function>,
     /// The latest tick of the current block's records, as its head states it.
     latest: Option<u64>,
-    /// Problems, told or not.
+    /// The problems that are shown, and the number of all.
     told: DiagnosticList,
     index: Index,
 }

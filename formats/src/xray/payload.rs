@@ -21,9 +21,9 @@
 //! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, bit 3 = end known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records, u64 the tick of the dump or of the process's death (with bit 3) |
 //! | 5 balance | u64 synthetic entries, u64 synthetic exits: totals of this block |
 //! | 6 synthetic | u32 count, u32 zero: the next count function records of this block were not measured |
-//! | 7 lost | u64 count: so many function records of this thread are missing at this place |
+//! | 7 lost | u64 number of function records of this thread that are missing at this place |
 //! | 8 break | u64 ticks by which the clock jumped ahead between the record before and the next `NewCPUId` or `TSCWrap`: they are taken from all ticks of this block from here on |
-//! | 9 short calls | u64 bits 0 to 23: so many calls left no records since the thread's record before, and were made by the innermost open call; bits 24 to 63: the ticks that they took; u64, only if the numbers are larger: their higher bits, at the same places |
+//! | 9 short calls | calls that left no records since the previous record of the thread; the innermost open call made them. u64 bits 0 to 23: how many they are; bits 24 to 63: the ticks that they took; a second u64, only if a number is larger: the higher bits of both, at the same places |
 //! | 10 threshold | u64 ticks: from here on, shorter calls of this thread may leave no records |
 //! | 11 identity | u32 bytes, u32 zero; whom the trace is of, as [`Identity`] has it |
 //! | 12, 13, 14, 16 | an event, a task, an argument, a state of the thread: see [`notes`](crate::notes) |
@@ -32,9 +32,9 @@
 //! | 18 switches | u32 count, u32 zero; count times: u64 tick, u32 thread (0 = all), u16 CPU, u8 state from here on: 0 running, 1 preempted, 2 waiting, 3 not known; u8 zero |
 //! | 19 samples | u32 count, u32 zero; count times: u64 tick, u32 thread, u16 CPU, u8 cause: 0 processor time, 1 page fault; u8 zero; u64 program counter |
 //! | 20 accounts | u32 count, u32 zero; count times: u64 tick, u32 thread, u32 zero, u64 ns on a CPU, u64 ns of waiting for a CPU, u64 how often it got one |
-//! | 21 modules | u32 bytes, u32 zero; for each file that was loaded into the program: u64 first address, u64 the address behind it, u64 what is taken from an address to have the file's own, u32 bytes of its build id, u32 bytes of its path, build id, path (UTF-8), zeros up to a multiple of 8 |
+//! | 21 modules | u32 bytes, u32 zero; for each file that was loaded into the program: u64 first address, u64 the address behind it, u64 bias: an address less the bias is the address in the file, u32 bytes of its build id, u32 bytes of its path, build id, path (UTF-8), zeros up to a multiple of 8 |
 //! | 22 early calls | u32 count, u32 zero; count times, the outermost first: u64 tick, u32 id, u32 zero: calls of the thread of this block that began then, before its first record, and were open when the trace was written |
-//! | 23 estimates | u32 count, u32 zero, u64 what recording took of the CPU time and u64 what it may take, both in millionths; count times what is estimated of a function: u32 id (0 = outside of all functions), u32 how its calls were recorded in the end: 0 timed, 1 counted, 2 looked at, u64 the tick since when, u64 calls that left nothing, u64 its standard error, u64 ticks in total, u64 self ticks and u64 their standard error, of so many calls without a time: u64; u64 how often the function was found as the innermost timed caller of calls without a time |
+//! | 23 estimates | u32 count, u32 zero, u64 cost of recording and u64 the budget, both in millionths of the CPU time; count times the estimate of a function: u32 id (0 = outside of all functions), u32 level of its calls at the end: 0 timed, 1 counted, 2 looked at, u64 tick since when it has that level, u64 calls that were not recorded, u64 standard error of that number, u64 total ticks, u64 self ticks and u64 standard error of the self ticks, u64 number of calls without a time that these ticks cover, u64 how often the function was found as the innermost timed caller of calls without a time |
 
 use crate::bytes::{ByteOrder, Fields};
 #[cfg(feature = "read")]
@@ -302,8 +302,8 @@ pub fn note(payload: &[u8]) -> Option<&[u8]> {
     payload.get(8..)
 }
 
-/// Whether a payload of that many bytes and with these first bytes may stand in a ring: it is about short calls, or a
-/// note. Async-signal-safe.
+/// Whether a ring may contain a payload with these first bytes and this length: one about short calls, or a note.
+/// Async-signal-safe.
 #[must_use]
 pub(crate) fn is_of_ring(first: [u8; 8], bytes: usize) -> bool {
     let [.., kind, _, _] = first;

@@ -478,7 +478,7 @@ struct FieldWriter<const N: usize> {
 impl<const N: usize> FieldWriter<N> {
     fn bytes(&mut self, field: &[u8]) {
         let end = self.at + field.len();
-        // Each layout above fits. One that did not fit would lose the field, without a panic.
+        // Each layout above fits. If one did not fit, the field would be lost without a panic.
         if let Some(place) = self.bytes.get_mut(self.at..end) {
             place.copy_from_slice(field);
         }

@@ -93,7 +93,8 @@ pub fn round(name: &str, info: &TraceInfo, events: &[Event]) -> Trace {
     read_own(&bytes)
 }
 
-/// What of a program's CPUs is not told is a loss; those have none.
+/// The events without changes of the CPU that no call follows. The format can't hold these, so the writer counts them
+/// as losses.
 pub fn without_idle_cpus(mut events: Vec<Event>) -> Vec<Event> {
     let mut kept = Vec::new();
     let (mut pending, mut last) = (false, None);

@@ -195,8 +195,8 @@ pub fn named(id: u64, name: &str) -> Thread {
     }
 }
 
-/// Events as a format of calls gives them back: a CPU is told at the next entry or exit, where it is
-/// another one; a call has arguments if some follow.
+/// Events as a format of calls gives them back. A change of the CPU comes at the next entry or exit, if it is still a
+/// change there. A call has arguments if arguments follow its entry.
 pub fn as_calls(events: &[Event]) -> Vec<Event> {
     let (mut kept, mut wanted, mut current) = (Vec::new(), None, None);
     for (at, event) in events.iter().enumerate() {

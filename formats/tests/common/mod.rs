@@ -354,7 +354,7 @@ pub fn cut_everywhere(bytes: &[u8], header: usize, step: usize) {
             let held = if untimed {
                 events.len() <= all.len()
             } else if whole_calls {
-                // A CPU is told at the first edge that has it, which may be another one.
+                // A format of calls has the CPU at the first edge on it. After a cut this may be another edge.
                 let mut events = events.iter().filter(|one| !matches!(one, Event::Cpu(..)));
                 let mut all = all.iter();
                 events.all(|event| all.any(|other| other == event))
@@ -374,7 +374,7 @@ pub fn flip_everywhere(bytes: &[u8], step: usize) {
         for mask in [0x01, 0x08, 0x40, 0xff] {
             bytes[place] ^= mask;
             if let Ok(read) = read(&bytes) {
-                // No record is shorter than 8 bytes, no problem is told twice.
+                // Each record has at least 8 bytes, and each problem is reported once.
                 assert!(
                     read.kept.count() <= bytes.len() / 8,
                     "byte {place}: events out of nothing"

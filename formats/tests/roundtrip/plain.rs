@@ -85,7 +85,7 @@ impl Plain {
         Plain::new(source.info(), &told, holds)
     }
 
-    /// Of events that were told.
+    /// The plain form of the events that a sink got.
     pub(crate) fn new(info: &TraceInfo, told: &ThreadedLog, holds: Holds) -> Plain {
         let events = || told.kept.threads.iter().flat_map(|(_, events)| events);
         let first = events().filter_map(time).min().unwrap_or(0);

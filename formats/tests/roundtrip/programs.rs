@@ -140,7 +140,7 @@ fn arguments(events: &[Event], at: usize) -> usize {
 }
 
 fn info(random: &mut Random, holds: Holds) -> TraceInfo {
-    // Some functions have no name where that can be told.
+    // Some functions have no name, if the format can say so.
     let names = if holds.ids { 30 } else { 40 };
     let function = |id: u32| Function {
         id: FunctionId(id),

@@ -8,9 +8,9 @@
 //! for. If a second thread crashes, it waits for the first one, for a limited time. The handler must never
 //! touch thread storage or take a lock.
 //!
-//! If SIGBUS comes from a ring that somebody else cut short, the handler mends the ring and the program goes
-//! on. It does so even if crashes are not handled. Any other SIGBUS goes to its former action. If that is a
-//! handler of the program, this handler calls it and stays installed.
+//! If SIGBUS comes from a ring that another program cut short, the handler repairs the ring and the program continues.
+//! This is so even if crashes are not handled. Any other SIGBUS goes to its former action. If that is a handler of the
+//! program, this handler calls it and stays installed.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -308,9 +308,9 @@ pub(super) fn wait_for_crash() {
     }
 }
 
-/// Whether the process may go on, record and crash again. A handler of the program may mend anything. The
-/// handler of the standard library mends nothing. After a signal that somebody sent, the program still goes on
-/// once, because such a signal does not come again by itself.
+/// Whether the process may continue, record and crash again. A handler of the program may repair any fault, and the
+/// handler of the standard library repairs none. If another process or thread sent the signal, the program continues
+/// once with either handler, because the signal does not come again by itself.
 fn may_survive(crash: &Crash) -> bool {
     previous_of(crash.signal)
         .is_some_and(|action| !action.is_default() && (crash.is_sent() || !is_of_std(action)))

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `mod` | the preparations, and when the handlers are installed |
 //! | `handler` | from a signal to the end of the process |
-//! | `loss` | a ring whose file somebody else cut short |
+//! | `loss` | a ring whose file another program cut short |
 //! | `reason` | the meaning of a signal, for people |
 //! | `trace` | the trace of a ring, written |
 //! | `file` | a file under a temporary name |

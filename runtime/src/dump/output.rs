@@ -348,7 +348,8 @@ impl Pattern {
         OsStr::from_bytes(given.get(..length).unwrap_or_default()).into()
     }
 
-    /// The path of a file in this folder. `None` if one of the two has a placeholder, or if there is no file.
+    /// The path of the file in this folder. `None`: the folder's or the file's pattern has a placeholder, or the file's
+    /// pattern is empty.
     fn path_with(&self, file: &Pattern) -> Option<PathBuf> {
         if file.0.is_empty() || !self.is_given() || !file.is_given() {
             return None;

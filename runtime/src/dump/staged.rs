@@ -33,7 +33,7 @@ impl Staged {
     /// unpredictable.
     ///
     /// # Errors
-    /// Something else has the final name, or there is no room.
+    /// If the final name belongs to something that may not be replaced, or if there is no space.
     pub(crate) fn begin(path: &Path, make_folders: bool, nonce: u64) -> io::Result<(Staged, File)> {
         // With these rights no other user can put anything into the folders.
         let folders = match make_folders {

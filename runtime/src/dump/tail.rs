@@ -97,7 +97,7 @@ impl Tail {
         Next::Nothing
     }
 
-    /// Tells how many function records came before the last part, and how many were in it.
+    /// Sets the number of function records before the last part (`first`) and in it (`count`).
     pub(crate) fn took(&mut self, first: u64, count: u64) {
         self.seen = first + count;
     }

@@ -165,7 +165,7 @@ fn values_one_by_one_give_the_same_bytes() {
         let bytes = note.words().iter().flat_map(|word| word.to_le_bytes());
         assert_eq!(bytes.collect::<Vec<u8>>(), wanted, "{most}");
     }
-    // Nor are there more than was said, or more than a note may have.
+    // A note has at most `most` fields, and at most the maximum of a note.
     for (most, kept) in [(2, 2), (0, 0), (100, 32)] {
         let mut note = EventNote::new(&EVENT, Form::Begin, Level::Warn, most);
         (0..40).for_each(|number| note.put(&NAME, Value::Unsigned(number)));

@@ -278,7 +278,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
         claim::extend(slot, current);
         chunks = slot.chunks.load(Ordering::Relaxed);
     }
-    // If somebody cut the ring's file short meanwhile, the rest of the last page is zeros, and no SIGBUS comes.
+    // If another program cut the ring's file short meanwhile, the rest of the last page is zeros, and no SIGBUS comes.
     if chunks == 0 || slot.base.load(Ordering::Relaxed) == 0 {
         return None;
     }

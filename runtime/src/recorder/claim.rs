@@ -55,7 +55,7 @@ pub(super) fn is_unnoticed_child() -> bool {
     sys::process::is_unnoticed_child()
 }
 
-/// For the first record of such a child: a slot of its own, as [`busy`] gives one.
+/// A slot for the first record of such a child. The slot is the child's own, and busy as after [`busy`].
 #[cold]
 pub(super) fn slot_of_unnoticed_child(cpu: u32) -> Option<&'static Slot> {
     // A fork hook runs before ours, in a child whose own hook will still be called.

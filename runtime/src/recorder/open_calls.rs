@@ -2,14 +2,14 @@
 //! the thread's threshold leaves no records. It is counted in the call around it, and a summary record says how
 //! many such calls there were and how much time they took. Every function in this file is async-signal-safe.
 //!
-//! A published record never changes. So the entry of a call is not published at the entry. It waits in the
-//! thread's [`OpenCalls`], until the call or a call inside it has lasted long enough, and is published then with
+//! A published record never changes. So the record of an entry is not published at once. It waits in the thread's
+//! [`OpenCalls`] until the call, or a call inside it, has lasted as long as the threshold. Then it is published with
 //! the time of the entry. The published calls are always the outermost ones.
 //!
 //! The protocol with readers (`ring::open_calls`). One store ends a short call: it takes the call from the open calls,
 //! and counts it. A record that is published for a frame changes both the cursor and the frames. So the thread first
-//! stores the state of the frames that is true once the cursor has its new value ([`OpenCalls::will_be`]). Readers copy
-//! cursor and frames until both are of one moment, and then the records before that cursor.
+//! stores the state that the frames will have when the cursor has its new value ([`OpenCalls::will_be`]). Readers copy
+//! the cursor and the frames again until both belong to the same moment. Then they copy the records before that cursor.
 //!
 //! The protocol with signal handlers is that of [`writer`](super::writer): the slot is busy during each edge.
 //!
@@ -122,7 +122,8 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
         add(&around.short_calls, inside + 1);
         add(&around.short_ticks, ticks + beside);
     } else {
-        // If calls inside it have no exits, because a `longjmp` left them, their entries tell of them.
+        // Calls inside may have no exits, because a `longjmp` left them. Their entries are published, so readers see
+        // these calls.
         publish_open(slot, calls);
         summarise(slot, calls, depth, stamp);
         publish(slot, calls, word, stamp);

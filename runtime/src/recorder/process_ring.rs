@@ -52,7 +52,7 @@ static CHILD_RINGS: [ChildRing; 2] = [const {
     }
 }; 2];
 
-/// The ring that this process records into. `None` while there is none.
+/// The ring that this process records into. `None`: there is no ring yet.
 pub(crate) fn ring() -> Option<&'static Ring> {
     // Acquire: pairs with the Release in `publish`.
     let ring = RING.load(Ordering::Acquire);

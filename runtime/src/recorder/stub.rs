@@ -78,8 +78,8 @@ pub(crate) use untimed::{call_untimed, call_untimed_entry, entrance_untimed};
 /// Set in a site's word if the record goes through [`OTHER`]. The way without this load is rdtsc with the
 /// thread's rseq area, because that way is the fastest. The bit is 0 in every function record.
 ///
-/// With [`COUNTED`] the bit has the opposite meaning: if both are set, "stub" counts the call at once. So one test
-/// tells three ways apart, by the parity of its result: none or both of the bits are set, or one of them.
+/// With [`COUNTED`] the bit has the opposite meaning: if both bits are set, `stub` counts the call at once. So `stub`
+/// decides by one test of both bits. The parity of the result is even if none or both are set, and odd if one is set.
 pub(super) const OTHER_WAY: u32 = 1;
 
 /// The code for records with [`OTHER_WAY`]. It is null until the clock is known. It has cache lines of its own, so

@@ -279,8 +279,8 @@ fn an_earlier_stamp_gets_the_last_time() {
     assert_eq!(rig.records()[43..51], 1001_u64.to_le_bytes());
 }
 
-/// A signal handler comes between the test for the CPU and the mark that the slot is busy, and fills the
-/// chunk: what the interrupted record then sees and does must not lead past the chunk's end.
+/// A signal handler runs after the record has tested the CPU and before it marks the slot as busy. The handler fills
+/// the chunk. The interrupted record must then not write behind the end of the chunk.
 #[test]
 fn a_handler_may_fill_the_chunk() {
     let rig = Rig::new(2, false);
@@ -363,7 +363,7 @@ fn the_ring_keeps_the_newest_records() {
     assert_eq!(counts::count(rig.slot()).unwrap().1, counts);
 }
 
-/// As where somebody cuts the ring's file short, and it is made longer again before anybody touches it.
+/// As if a program had cut the ring's file short and made it longer again before any thread touched it.
 #[test]
 fn chunks_of_zeros_count_as_overwritten() {
     let made = 7 * PER_CHUNK + 5;
@@ -383,7 +383,7 @@ fn chunks_of_zeros_count_as_overwritten() {
         for at in 0..made {
             rig.write(FN_1, at, 0);
         }
-        // SAFETY: inside the region, which nobody else uses.
+        // SAFETY: inside the region, which no other code uses.
         unsafe { rig.region.add(from).write_bytes(0, to - from) };
         let mut snapshot = rig.snapshot();
         assert!(snapshot.take(rig.slot()));

@@ -47,8 +47,8 @@ const CHUNK_TICK: u64 = 35;
 /// to 50.
 const BESIDE_TENTHS: u64 = 18;
 
-/// Sets the time that a ring should hold, with a clock of so many Hz. `None` = each call leaves its records. A thread
-/// notices it at its next chunk.
+/// Sets the time that a ring should hold. `frequency` is that of the clock, in Hz. `None` = each call leaves its
+/// records. A thread notices it at its next chunk.
 pub(crate) fn keep(time: Option<Duration>, kind: Kind, frequency: u64) {
     let beside = match kind {
         Kind::Tscp => (frequency.saturating_mul(BESIDE_TENTHS) + 5_000_000_000) / 10_000_000_000,

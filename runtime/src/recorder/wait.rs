@@ -22,8 +22,8 @@ use crate::sys;
 /// How often a waiting thread tries to read the holder's call while the holder keeps changing it.
 const TRIES: u32 = 8;
 
-/// The calling thread, as a lock has it: its id << 32, and the place of its slot. The place is 0 if the thread has no
-/// slot.
+/// The word that a lock stores for the calling thread: its id << 32 | the place of its slot. The place is 0 if the
+/// thread has no slot.
 #[inline]
 pub(crate) fn me() -> u64 {
     match host() {

@@ -42,7 +42,7 @@ pub(crate) struct ChunkPlace<'a> {
 /// The place of the chunk `number`, counted from 1.
 pub(crate) fn place(slot: &Slot, number: u64) -> ChunkPlace<'_> {
     let chunks = slot.chunks.load(Ordering::Relaxed).max(1);
-    // A slot of zeros has no number: somebody cut the file at this moment.
+    // A slot of zeros has no number. Then another program has cut the file at this moment.
     let index = number.wrapping_sub(1) % chunks;
     let marks = (core::ptr::from_ref(slot).addr() + size_of::<Slot>()) as u64;
     // SAFETY: the marks follow the slot in the same mapping, one for each chunk of the region (`ring::layout`).

@@ -125,9 +125,9 @@ impl Ring {
         Some(ring)
     }
 
-    /// Replaces the parent's ring by memory of the child's own. The fork may have been
-    /// made in a signal handler. Then the interrupted code may still finish a record in `slot`, or may still
-    /// claim a slot. That code finds the same values as before, and nobody reads what it writes.
+    /// Replaces the parent's ring by memory of the child's own. The fork may have been made in a signal handler. Then
+    /// the interrupted code may still finish a record in `slot`, or may still claim a slot. That code finds the same
+    /// values as before, and what it writes is never read.
     ///
     /// If a step fails, the parts that are left stay shared.
     pub(crate) fn leave(&self, slot: Option<&Slot>) {
@@ -185,8 +185,8 @@ impl Ring {
         layout.totals((region - layout.regions) / layout.region_size)
     }
 
-    /// The parts that a child gives up if it keeps the head, and the region at `kept` with the totals of the same
-    /// slot: offset and length of each part.
+    /// The offset and the length of each part that a child gives up. The child keeps the head, the region at `kept`,
+    /// and the totals of the same slot.
     fn let_go_parts(&self, kept: usize) -> impl Iterator<Item = (usize, usize)> {
         let Layout {
             functions, length, ..

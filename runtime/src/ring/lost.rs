@@ -1,7 +1,7 @@
-//! A ring whose file somebody else cut short, or that can't be read any more. A thread that touches such a file
-//! gets SIGBUS. This file puts memory in its place, so every thread goes on, also in the midst of a record.
-//! Nobody reads what these threads write later. This file must never bring lost records back, nor let a thread
-//! write outside its region. Async-signal-safe: it makes system calls only.
+//! A ring whose file another program cut short, or that can't be read any more. A thread that touches such a file gets
+//! SIGBUS. This file puts memory in its place, so every thread continues, also in the midst of a record. What these
+//! threads write later is never read. This file must never bring lost records back, nor let a thread write outside its
+//! region. Async-signal-safe: it makes system calls only.
 //!
 //! The head is replaced in one step, by memory in which every slot has stopped. A recording thread reads
 //! several words of its slot, one after the other. It may read some of them before the step and others after

@@ -1,15 +1,15 @@
 //! The ring file: the recorder's memory, which outlives the process.
 //!
-//! One long reservation of addresses holds the mapping of the file. A part of the file gets its space when it
-//! is first needed. Before that the part can't be read or written. A part with space never raises SIGBUS,
-//! unless somebody else cuts the file short (see `lost`). Everything but `append_functions` is
-//! async-signal-safe. The mapping must never be unmapped, because other threads may be recording.
+//! One long reservation of addresses holds the mapping of the file. A part of the file gets its space when it is first
+//! needed. Before that the part can't be read or written. A part with space never raises SIGBUS, unless another program
+//! cuts the file short (see `lost`). Everything but `append_functions` is async-signal-safe. The mapping must never be
+//! unmapped, because other threads may be recording.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `layout` | where each part is; `fdr_formats::ring::layout` has the parts byte for byte |
 //! | `record`, `chunk` | records and chunks in a region |
-//! | `slots`, `space`, `lost` | slots claimed and used again, space for their chunks, a file that somebody cut |
+//! | `slots`, `space`, `lost` | slots claimed and used again, space for their chunks, a file that was cut short |
 //! | `counts`, `totals`, `open_calls` | what a slot counts |
 //! | `arguments` | notes that wait for their call |
 //! | `functions`, `moments`, `schedule` | names, named moments, states of threads |
@@ -106,7 +106,7 @@ pub(crate) struct Ring {
     least_spares: AtomicU32,
     /// The index at which the search for a free slot begins: the one behind the last that was taken.
     next_spare: AtomicU32,
-    /// Length of the file in bytes. If the file is shorter, somebody has cut it.
+    /// Length of the file in bytes. If the file is shorter, another program has cut it.
     whole: u64,
     /// How many slots have space. The top bit is set while a thread gives space to more of them.
     with_space: AtomicU32,

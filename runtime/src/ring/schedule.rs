@@ -118,7 +118,7 @@ impl Ring {
         if at == 0 || bytes.len() > MODULES_BYTES || !self.give_space(at, MODULES_BYTES) {
             return;
         }
-        // SAFETY: the part is inside the mapping and has its space. Nobody else writes or reads it before the stores
+        // SAFETY: the part is inside the mapping and has its space. No other code writes or reads it before the stores
         // below.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(at), bytes.len()) };
         let header = self.header();

@@ -296,9 +296,9 @@ impl Ring {
             .fetch_add(records, Ordering::Relaxed);
     }
 
-    /// Takes back the slots of dead threads that did not give them back. Such a thread made its first record in
-    /// the last round of destructors, or there is no key for thread ends. It reaps only if there is no other
-    /// room, and it pauses after a reaping that found nothing. Async-signal-safe. May change errno.
+    /// Takes back the slots of dead threads that did not give them back. Such a thread made its first record in the
+    /// last round of destructors, or there is no key for thread ends. Slots are taken back only if there is no other
+    /// room. If none is found, the next try comes after a pause. Async-signal-safe. May change errno.
     pub(crate) fn reap(&self) {
         if self.is_lost() {
             return;

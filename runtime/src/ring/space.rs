@@ -40,8 +40,8 @@ pub(super) const MAX_SPARES: usize = 1;
 /// are touched.
 const WARM: u32 = 4;
 
-/// The first chunks of this many slots have their space in memory first: the slots that are prepared for a program of
-/// few threads, and those that its threads own.
+/// For this many slots, the first chunk gets its space in memory first. These are the slots that are prepared for a
+/// program of few threads, and the slots that its threads own.
 const IN_MEMORY_FIRST: usize = MAX_SPARES + 8;
 
 /// How many bytes of a first chunk are brought into memory when the slot is made. Many threads need no more.
@@ -78,8 +78,8 @@ const SAID: u32 = 1 << 31;
 const PARTIAL: u32 = 1 << 30;
 
 impl Ring {
-    /// Gives a part of the file space on the disk. If there is none, puts anonymous memory in its place, which
-    /// does not outlive the process. False if neither exists. Async-signal-safe.
+    /// Gives a part of the file space on the disk. If the disk is full, puts anonymous memory in its place, which does
+    /// not outlive the process. False: there is no memory either. Async-signal-safe.
     pub(super) fn give_space(&self, offset: usize, length: usize) -> bool {
         let Err(error) = self.allocate(offset, length) else {
             return true;
@@ -173,7 +173,7 @@ impl Ring {
         })?
     }
 
-    /// Whether somebody cut the file short.
+    /// Whether another program cut the file short.
     fn is_cut(&self) -> bool {
         self.file_length().is_some_and(|length| length < self.whole)
     }
@@ -404,7 +404,7 @@ pub(super) mod tests {
     use crate::ring::layout::FUNCTIONS_STEP;
     use std::ffi::CString;
 
-    /// A ring in a file, of so many regions of eight chunks.
+    /// A ring in a file, with `regions` regions of eight chunks.
     pub(in crate::ring) fn ring(name: &str, regions: u64) -> Ring {
         let path = std::env::temp_dir().join(format!("fdr-space-{name}-{}", std::process::id()));
         let path = CString::new(path.to_string_lossy().into_owned()).expect("no NUL");
@@ -561,7 +561,7 @@ pub(super) mod tests {
         }
         assert_eq!(ring.shortage_to_say(), None);
         let place = chunk::place(slot, 8);
-        // SAFETY: a chunk of the region, aligned, and nobody else's.
+        // SAFETY: an aligned chunk of the region, which no other code uses.
         unsafe { chunk::at_address::<u64>(place.start).write(0x0123_4567_89ab_cdef) };
         // SAFETY: the test's own descriptor, which lives as long as the process.
         let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(file.raw()) };

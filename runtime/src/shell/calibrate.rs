@@ -389,7 +389,7 @@ mod tests {
             assert!(refinement.is_due(now_ns) && !refinement.is_due(now_ns));
         }
         assert_eq!(sleeps, [16, 64, 256, 1024, 4096, 16_384]);
-        // Somebody else woke the dumper.
+        // The dumper was woken for another reason.
         assert!(!refinement.is_due(now_ns + 59 * NS_PER_S));
         assert!(refinement.is_due(now_ns + 60 * NS_PER_S));
         assert_eq!(refinement.sleep(now_ns), None);

@@ -134,7 +134,7 @@ mod tests {
         // Moved to a machine whose counter is ahead; one that was reset.
         assert_eq!(found(hour, 0), (hour, 0));
         assert_eq!(found(-300 * SECOND as i64, 0).0, -300 * SECOND as i64);
-        // Somebody set the time of day: no fault of the ticks.
+        // The time of day was set, which is no fault of the ticks.
         assert_eq!(found(0, hour), (0, hour));
         assert_eq!(found(0, -hour), (0, -hour));
     }

@@ -22,7 +22,8 @@ use crate::sys;
 /// Bytes of a block, as the system counts them.
 const BLOCK: u64 = 512;
 
-/// The bound without `FDR_OUT_MOST`. Children of one process may leave so many rings, too.
+/// The bound without `FDR_OUT_MOST`. Children of one process may leave the same number of rings
+/// (`recorder::left_rings`).
 const DEFAULT_MOST: OutMost = OutMost {
     files: 256,
     bytes: 1 << 30,

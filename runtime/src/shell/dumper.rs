@@ -204,7 +204,7 @@ fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Durati
     due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)))
 }
 
-/// Ends the recording if somebody cut the ring's file short, in this copy and in its guests.
+/// Ends the recording in this copy and in its guests if another program cut the ring's file short.
 fn end_where_lost(ring: &Ring) {
     if ring.is_lost() {
         crash::tell_loss(ring);

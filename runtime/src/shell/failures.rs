@@ -11,7 +11,7 @@ use crate::messages;
 use crate::recorder::ring;
 use crate::ring::{Ring, Shortage};
 
-/// The error for a ring that somebody cut short.
+/// The error for a ring whose file was cut short.
 pub(crate) fn lost(ring: &Ring) -> Error {
     let path = ring.path().unwrap_or_default().to_string_lossy();
     let what = format!("the ring is lost: {path} was cut short by somebody, or can't be read");

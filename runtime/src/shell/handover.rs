@@ -1,6 +1,6 @@
-//! Work on files, handed over to a thread with a descriptor table of its own: to the dumper, or, in a child of a fork,
-//! to a thread that lives for that work. So the program can neither close the recorder's files nor put its own in their
-//! place. The calling thread waits until the work is done. It must not hold a lock that the work needs.
+//! Hands over work on files to a thread with its own descriptor table. This is the dumper. In a child of a fork, it is
+//! a thread that exists only for that work. So the program can neither close the recorder's files nor put its own in
+//! their place. The calling thread waits until the work is done. It must not hold a lock that the work needs.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -2,10 +2,10 @@
 //! as long as any of its threads, and the recorder's threads are ordinary threads. A thread of the program must
 //! never count as one of the recorder's.
 //!
-//! If the main thread calls `exit` or returns, the process ends, and nothing in this file matters. The main
-//! thread may also leave alone, by `pthread_exit` or by the `exit` system call. The kernel then keeps it as a
-//! zombie until all other threads are gone. After `pthread_exit` the destructor of a key notifies the recorder.
-//! The system call notifies nobody, so the dumper looks from time to time.
+//! If the main thread calls `exit` or returns, the process ends, and nothing in this file matters. The main thread may
+//! also leave alone, by `pthread_exit` or by the `exit` system call. The kernel then keeps it as a zombie until all
+//! other threads are gone. After `pthread_exit` the destructor of a key notifies the recorder. The system call notifies
+//! no other thread, so the dumper looks from time to time.
 //!
 //! The C library ends the process in the last thread that it knows. That thread calls `exit`, which writes the text
 //! that the program's streams still hold. The dumper can't do that, because it has a descriptor table of its own. So a

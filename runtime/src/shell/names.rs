@@ -24,9 +24,9 @@ const DEEPEST: u32 = 64;
 /// | `a::b::<impl a::T>::m::__FdrHere` | `a::T::m` |
 /// | `a::b::<impl a::Tr for u8>::m::__FdrHere` | `<u8 as a::Tr>::m` |
 ///
-/// Segments that nobody wrote are left out: closures, and constants without a name. The lifetime in `&'_ T` is
-/// left out too. So are argument lists that only repeat the parameters of a generic item. Two closures of one
-/// function get the same name. `T<u8>::m` and `T<u16>::m` get different names.
+/// Segments that are not in the source are left out: closures, and constants without a name. The lifetime in `&'_ T` is
+/// left out too. So are argument lists that only repeat the parameters of a generic item. Two closures of one function
+/// get the same name. `T<u8>::m` and `T<u16>::m` get different names.
 pub(crate) fn person_name(path: &str) -> String {
     let path = path.strip_suffix(MARKER).unwrap_or(path);
     let mut writer = Writer {

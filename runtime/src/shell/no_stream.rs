@@ -13,7 +13,7 @@ use crate::api::{Dump, Error, Failure};
 use crate::config::Mode;
 use crate::ring::Ring;
 
-/// An address, of which there is none.
+/// The type of addresses. It has no values in this build.
 pub(crate) type Address = Infallible;
 
 const NEEDS: &str = "this program can't stream: build it with the feature `stream` of fdr";

@@ -1,7 +1,8 @@
-//! Triggers (`FDR_TRIGGER`): they dump by themselves when a call was slow, memory grew, or time passed.
-//! `fdr_formats::trigger` parses their text. Threads that record leave requests (`recorder::watch`), and the dumper
-//! makes the dumps: at once, or after the post-roll. Dumps that are still due at the end of the process are made then.
-//! Nothing here may make a thread of the program wait, except in a panic and at the exit.
+//! Triggers (`FDR_TRIGGER`): conditions under which the recorder dumps by itself. A call was slow, memory grew, time
+//! passed, the program panicked or ended, or the dump signal came. `fdr_formats::trigger` parses their text. Threads
+//! that record leave requests (`recorder::watch`), and the dumper makes the dumps: at once, or after the post-roll.
+//! Dumps that are still due at the end of the process are made then. Nothing here may make a thread of the program
+//! wait, except in a panic and at the exit.
 //!
 //! One trigger dumps at most once in its limit. Requests that come earlier are dropped. If dumps fail, only the first
 //! failure is printed, until a dump succeeds.
@@ -37,7 +38,7 @@ const PERIOD_NS: u64 = 1_000_000_000;
 /// The triggers, once the recorder is up.
 static TRIGGERS: Lasting<&'static [Trigger]> = Lasting::new();
 
-/// The state of this process. Nobody holds it longer than a dump takes.
+/// The state of this process. No thread holds the lock longer than a dump takes.
 static STATE: Lock<Progress> = Lock::new(Progress::new());
 
 /// Whether the state is a copy of the parent's, which may have been about to change.

@@ -365,7 +365,7 @@ pub(crate) fn make(sites: &'static [CallSite]) -> &'static Unit {
         unsafe { (*made).before = before };
         // Release: pairs with the Acquire in `made`.
         match MADE.compare_exchange(before, made, Ordering::Release, Ordering::Relaxed) {
-            // SAFETY: from here on nobody changes it, and nobody frees it.
+            // SAFETY: from here on it is never changed and never freed.
             Ok(_) => return unsafe { &(*made).unit },
             Err(newer) => before = newer,
         }

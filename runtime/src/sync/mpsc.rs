@@ -83,7 +83,7 @@ impl<T> Receiver<T> {
     /// A message, if there is one.
     ///
     /// # Errors
-    /// If there is none now, or there will be none.
+    /// If there is no message now, or if all senders are gone.
     #[inline]
     pub fn try_recv(&self) -> Result<T, TryRecvError> {
         self.inner.try_recv()

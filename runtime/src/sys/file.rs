@@ -182,8 +182,8 @@ impl Descriptor {
         }
     }
 
-    /// Gives `length` bytes at `offset` space on the disk. After that, touching them raises SIGBUS only if
-    /// somebody else cuts the file short. No thread may write to them meanwhile.
+    /// Gives `length` bytes at `offset` space on the disk. After that, touching them raises SIGBUS only if another
+    /// program cuts the file short. No thread may write to them meanwhile.
     ///
     /// `whole` is the length of the file. This function never lengthens the file. So a cut always leads to a
     /// SIGBUS, and never to zeros in the place of records. It fails before the kernel would send SIGXFSZ, and

@@ -15,7 +15,7 @@ const SLEEP: Duration = Duration::from_millis(50);
 
 /// A value that one thread at a time may use.
 pub(crate) struct Lock<T> {
-    /// Process << 32 | thread; 0 = nobody.
+    /// Process << 32 | thread; 0 = no thread holds the lock.
     holder: AtomicU64,
     /// The word that waiting threads sleep on.
     wake_word: AtomicU32,

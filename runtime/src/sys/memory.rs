@@ -37,7 +37,7 @@ pub(crate) fn reserve(length: usize, align: usize) -> Option<*mut u8> {
 /// a first touch would then take a millisecond on some disks.
 ///
 /// # Safety
-/// `at .. at + length` lies in a reservation of ours that nobody uses yet.
+/// `at .. at + length` lies in a reservation of ours that no code uses yet.
 pub(crate) unsafe fn map_file(at: *mut u8, length: usize, fd: i32) -> Result<(), i32> {
     let flags = libc::MAP_SHARED | libc::MAP_FIXED | libc::MAP_NORESERVE;
     // SAFETY: the caller promises the place. The kernel checks the other arguments.
@@ -73,8 +73,8 @@ pub(crate) fn leave_out_of_cores(at: *mut u8, length: usize) {
 /// or the new ones. Async-signal-safe.
 ///
 /// # Safety
-/// `from .. from + length` is a mapping of ours that nobody else knows. `to .. to + length` is a mapping of
-/// ours, and its users accept any contents.
+/// `from .. from + length` is a mapping of ours that no other code knows. `to .. to + length` is a mapping of ours, and
+/// its users accept any contents.
 pub(crate) unsafe fn move_over(from: *mut u8, length: usize, to: *mut u8) -> bool {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
     let to = to.cast::<libc::c_void>();
@@ -85,7 +85,7 @@ pub(crate) unsafe fn move_over(from: *mut u8, length: usize, to: *mut u8) -> boo
 /// Maps anonymous memory over a part of a reservation, or over a part of the file's mapping that got no space.
 ///
 /// # Safety
-/// `at .. at + length` lies in a reservation of ours, and nobody uses that part yet.
+/// `at .. at + length` lies in a reservation of ours, and no code uses that part yet.
 pub(crate) unsafe fn map_anonymous(at: *mut u8, length: usize) -> Result<(), i32> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -96,7 +96,7 @@ pub(crate) unsafe fn map_anonymous(at: *mut u8, length: usize) -> Result<(), i32
 /// `length` zero bytes, at least one, that stay for the life of the process. Async-signal-safe.
 pub(crate) fn lasting(length: usize) -> Option<&'static mut [u8]> {
     let at = reserve(length, ALIGNMENT)?;
-    // SAFETY: this is the reservation made above, which nobody uses.
+    // SAFETY: this is the reservation made above, which no other code uses.
     unsafe { map_anonymous(at, length) }.ok()?;
     // SAFETY: the bytes are mapped, zero, and belong to the caller for ever.
     Some(unsafe { core::slice::from_raw_parts_mut(at, length) })
@@ -133,14 +133,14 @@ pub(crate) struct Mapped {
 }
 
 impl Mapped {
-    /// Maps all of a file that nobody else has.
+    /// Maps all of a file. No other process may have the file open.
     ///
     /// # Errors
     /// The file is empty, or the system maps nothing more.
     pub(crate) fn of(file: &File) -> io::Result<Mapped> {
         let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         let (fd, flags) = (file.as_raw_fd(), libc::MAP_PRIVATE);
-        // SAFETY: the kernel chooses addresses that nobody uses.
+        // SAFETY: the kernel chooses addresses that no mapping uses.
         let at =
             unsafe { kernel::mmap(core::ptr::null_mut(), length, libc::PROT_READ, flags, fd, 0) };
         if at == libc::MAP_FAILED {
@@ -152,7 +152,7 @@ impl Mapped {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         let at = core::ptr::with_exposed_provenance(self.at);
-        // SAFETY: the bytes are mapped as long as this value lives, and nobody writes to the file.
+        // SAFETY: the bytes are mapped as long as this value lives, and no process writes to the file.
         unsafe { core::slice::from_raw_parts(at, self.length) }
     }
 
@@ -184,7 +184,7 @@ const ALIGNMENT: usize = 64 * 1024;
 /// Makes a part of a mapping inaccessible and gives its memory back. Async-signal-safe.
 ///
 /// # Safety
-/// `at .. at + length` lies in a reservation of ours, and nobody uses that part any more.
+/// `at .. at + length` lies in a reservation of ours, and no code uses that part any more.
 pub(crate) unsafe fn abandon(at: *mut u8, length: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     // SAFETY: MAP_FIXED replaces only the part that the caller promises to be ours and unused.
@@ -232,7 +232,7 @@ pub(crate) fn has_files_in_memory(folder: &core::ffi::CStr) -> bool {
 /// Unmaps a reservation.
 ///
 /// # Safety
-/// `at .. at + length` is a mapping of ours that nobody uses any more.
+/// `at .. at + length` is a mapping of ours that no code uses any more.
 pub(crate) unsafe fn unmap(at: *mut u8, length: usize) {
     // SAFETY: as the caller vouches.
     unsafe { kernel::munmap(at.cast(), length) };
@@ -247,7 +247,7 @@ pub(crate) fn read_ahead(at: *mut u8, length: usize) {
 /// Removes the contents of pages of a file, with their space. It is a favour to others, so failure does no harm.
 /// Async-signal-safe. May change errno.
 pub(crate) fn give_space_back(at: *mut u8, length: usize) {
-    // SAFETY: the pages are of a part of the file that nobody uses. The kernel refuses a wrong range.
+    // SAFETY: the pages are of a part of the file that no code uses. The kernel refuses a wrong range.
     unsafe { libc::madvise(at.cast(), length, libc::MADV_REMOVE) };
 }
 

@@ -112,16 +112,16 @@ pub(super) unsafe fn of_object(
     }
 }
 
-/// Runs `work` under the loader's lock. So no other thread runs `alone` meanwhile, in any copy of this crate,
-/// and nothing is loaded or unloaded. musl walks the loaded objects without a lock, so it gives no such
-/// promise. `work` must load nothing. Not async-signal-safe.
+/// Runs `work` under the loader's lock. So no other thread runs `alone` at the same time, in any copy of this crate,
+/// and no library is loaded or unloaded. With musl this is not so, because it walks the loaded objects without a lock.
+/// `work` must load nothing. Not async-signal-safe.
 pub(crate) fn alone(mut work: &mut dyn FnMut()) {
     unsafe extern "C" fn first(
         _info: *mut libc::dl_phdr_info,
         _size: libc::size_t,
         work: *mut libc::c_void,
     ) -> libc::c_int {
-        // SAFETY: our own reference comes back, and nobody else has it.
+        // SAFETY: our own reference comes back, and no other code has it.
         let work = unsafe { &mut *work.cast::<&mut dyn FnMut()>() };
         work();
         1
@@ -131,9 +131,9 @@ pub(crate) fn alone(mut work: &mut dyn FnMut()) {
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut work).cast()) };
 }
 
-/// Walks the notes of one segment. Each: u32 size of the name, u32 of the descriptor, u32 type, the
-/// name, the descriptor, both padded to the segment's alignment (4, or 8 for some of the linker's).
-/// Source: the gABI, chapter 5, "Note Section".
+/// Walks the notes of one segment. A note has a u32 size of the name, a u32 size of the descriptor, a u32 type, the
+/// name, and the descriptor. Name and descriptor are padded to the segment's alignment (4, or 8 for some notes of the
+/// linker). Source: the gABI, chapter 5, "Note Section".
 fn walk(mut segment: &'static [u8], align: usize, found: &mut Vec<Note>) {
     let align = if align == 8 { 8 } else { 4 };
     while let Some((note, end)) = first(segment, align) {

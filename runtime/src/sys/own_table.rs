@@ -1,8 +1,8 @@
 //! Descriptor tables of the recorder's own. A program may close any descriptor, or open its own file under a number
-//! that the recorder holds. So the recorder opens and writes files only in threads that have another table than the
-//! program: the dumper and the stream's thread, and, where no dumper exists, a thread that lives for one call
-//! ([`with_own_table`]). Such a table has nothing of the program, so no pipe, socket or lock stays open because of the
-//! recorder.
+//! that the recorder holds. So the recorder opens and writes files only in threads that do not share the program's
+//! table. These are the dumper and the thread of the stream. If there is no dumper, it is a thread that exists for one
+//! call ([`with_own_table`]). Such a table has nothing of the program, so no pipe, socket or lock stays open because of
+//! the recorder.
 //!
 //! A descriptor is valid in one table alone. So each stored descriptor comes with the number of its table.
 //!

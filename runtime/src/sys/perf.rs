@@ -129,7 +129,7 @@ static BUFFERS: AtomicPtr<Vec<Buffer>> = AtomicPtr::new(core::ptr::null_mut());
 /// The buffers that [`keep`] got. Async-signal-safe.
 pub(crate) fn buffers() -> &'static [Buffer] {
     let list = BUFFERS.load(Ordering::Acquire);
-    // SAFETY: the list is never freed, and nobody changes it.
+    // SAFETY: the list is never freed and never changed.
     unsafe { list.as_ref() }.map_or(&[], Vec::as_slice)
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn watch(thread: u32, cpu: usize, watched: Watched) -> Result<Buffer,
             break;
         }
     }
-    // SAFETY: the descriptor is ours. Nobody else knows it.
+    // SAFETY: the descriptor is ours. No other code knows it.
     unsafe { libc::close(fd) };
     mapped
 }
@@ -212,7 +212,7 @@ fn map(fd: i32, watched: Watched, pages: usize) -> Result<Buffer, i32> {
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
     let length = (pages + 1) * page;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the kernel chooses addresses that nobody uses.
+    // SAFETY: the kernel chooses addresses that no mapping uses.
     let at = unsafe {
         libc::mmap(
             core::ptr::null_mut(),
@@ -239,7 +239,7 @@ fn map(fd: i32, watched: Watched, pages: usize) -> Result<Buffer, i32> {
 impl Drop for Buffer {
     /// Ends the event, too.
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody has a reference into it.
+        // SAFETY: the mapping is ours, and there is no reference into it.
         unsafe { libc::munmap(self.positions.as_ptr().cast(), self.length) };
     }
 }
@@ -381,7 +381,7 @@ mod tests {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
         );
-        // SAFETY: the kernel chooses addresses that nobody uses.
+        // SAFETY: the kernel chooses addresses that no mapping uses.
         let at = unsafe { libc::mmap(core::ptr::null_mut(), 2 * PAGE, access, kind, -1, 0) };
         let positions = NonNull::new(at.cast::<u8>()).expect("memory");
         let buffer = Buffer {
@@ -392,7 +392,7 @@ mod tests {
         };
         let begins = [0x10, 0x20, 0x30].map(|low| typed_at(low, SWITCH, 0, &[]));
         let bytes = begins.concat();
-        // SAFETY: the second page is the data's, and nobody else has the mapping.
+        // SAFETY: the second page is the data's, and no other code has the mapping.
         unsafe {
             core::ptr::copy_nonoverlapping(
                 bytes.as_ptr(),

@@ -15,8 +15,8 @@ unsafe extern "C" {
 
 /// A variable of the environment. `None` if it is unset, and always in a setuid program. Not async-signal-safe.
 pub(crate) fn variable(name: &CStr) -> Option<OsString> {
-    // SAFETY: `name` is NUL-terminated. Nobody changes the environment meanwhile: this runs before main or in a
-    // call that the program made. Every reader of the environment relies on that.
+    // SAFETY: `name` is NUL-terminated. No thread changes the environment meanwhile: this runs before main or in a call
+    // that the program made. Every reader of the environment relies on that.
     let value = unsafe { secure_getenv(name.as_ptr()) };
     if value.is_null() {
         return None;
@@ -147,8 +147,8 @@ fn watch_children() {
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
     );
-    // SAFETY: this is a new mapping at an address that the kernel chooses. The advice is about it alone. If the
-    // kernel refuses the advice, nobody gets the mapping.
+    // SAFETY: this is a new mapping at an address that the kernel chooses. The advice is about it alone. If the kernel
+    // refuses the advice, the mapping is not used.
     unsafe {
         let page = libc::mmap(core::ptr::null_mut(), length, protection, flags, -1, 0);
         if page == libc::MAP_FAILED {
@@ -211,7 +211,8 @@ pub(crate) fn take_counted_in_fork() -> u64 {
     counted_in_fork().swap(0, Ordering::Relaxed)
 }
 
-/// A number that nobody can guess. A child has other numbers than its parent. Async-signal-safe. Keeps errno.
+/// A random number from the kernel, which no other user can guess. A child has other numbers than its parent.
+/// Async-signal-safe. Keeps errno.
 #[inline(never)]
 pub(crate) fn random() -> u64 {
     let saved = super::errno();

@@ -50,7 +50,7 @@ impl Socket {
         self.descriptor.as_raw_fd()
     }
 
-    /// Connects to the socket at `path`. It does not wait until somebody accepts.
+    /// Connects to the socket at `path`. It does not wait until the connection is accepted.
     ///
     /// # Errors
     /// errno.
@@ -104,7 +104,7 @@ impl Socket {
     /// # Errors
     /// It is closed.
     pub(crate) fn stdout() -> io::Result<Socket> {
-        // SAFETY: in this table nobody closes it.
+        // SAFETY: in this table no other code closes it.
         let stdout = unsafe { BorrowedFd::borrow_raw(libc::STDOUT_FILENO) };
         let descriptor = stdout.try_clone_to_owned()?;
         // SAFETY: all zeros is a valid `stat`, valid for writing.

@@ -26,7 +26,7 @@ impl Stack {
     pub(crate) fn map(size: usize) -> Option<Stack> {
         let low = super::memory::reserve(GUARD + size, GUARD)?;
         let base = low.wrapping_add(GUARD);
-        // SAFETY: this is the upper part of the reservation made above, which nobody uses.
+        // SAFETY: this is the upper part of the reservation made above, which no other code uses.
         if unsafe { super::memory::map_anonymous(base, size) }.is_err() {
             // SAFETY: this is the reservation made above.
             unsafe { super::memory::unmap(low, GUARD + size) };

@@ -13,7 +13,7 @@ use crossbeam_utils::CachePadded;
 
 use super::kernel;
 
-/// A thread of the recorder. Once this is dropped, nobody waits for the thread.
+/// A thread of the recorder. A drop of this value detaches the thread, so no code waits for its end.
 pub(crate) struct Thread(libc::pthread_t);
 
 /// The arguments of a new thread.
@@ -104,7 +104,7 @@ impl Thread {
     /// Waits for the thread's end. False: a panic ended it.
     pub(crate) fn join(self) -> bool {
         let mut result = ptr::null_mut();
-        // SAFETY: nobody has joined or detached the thread, because both take it away.
+        // SAFETY: the thread was neither joined nor detached, because both take this value.
         let error = unsafe { libc::pthread_join(self.0, &raw mut result) };
         core::mem::forget(self);
         error == 0 && result.is_null()
@@ -120,7 +120,7 @@ impl Drop for Thread {
 
 /// Ends the calling thread without the C library. The status counts if it is the last thread of the process.
 pub(crate) fn exit(status: i32) {
-    // SAFETY: the thread is one of ours. Nobody refers to its stack or waits for it.
+    // SAFETY: the thread is one of ours. No code refers to its stack or waits for it.
     unsafe { libc::syscall(libc::SYS_exit, status) };
 }
 

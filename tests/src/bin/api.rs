@@ -1,5 +1,5 @@
-//! The API without any environment, in the order of a person who tries it out. Each step checks what
-//! it can see itself and prints a line; what traces hold is for the test that runs this.
+//! The API without any environment, in the order of a person who tries it out. Each step checks what the program itself
+//! can see, and prints a line. The test that runs the program checks the traces.
 
 use std::env;
 use std::error::Error as _;
@@ -187,7 +187,7 @@ fn late() {
     assert!(fdr::is_enabled());
 }
 
-/// A writer that takes so many bytes.
+/// A writer that takes this many bytes, and then fails.
 struct Narrow(usize);
 
 impl Write for Narrow {
@@ -232,7 +232,7 @@ fn handed() {
     dump("after");
 }
 
-/// A trace that can't be written says what the system said as its source.
+/// If a trace can't be written, the source of the error is the system's error.
 fn unwritable() {
     assert_eq!(fdr::enable(), Ok(4));
     work(1);

@@ -253,7 +253,7 @@ fn fails_and_explodes(bomb: Bomb) -> Result<(), Bomb> {
     Err(bomb)
 }
 
-/// Values whose print panics, under each way to set a hook. Hooks and results are told.
+/// Values whose print panics, under each way to set a hook. Prints which hooks ran, and the results.
 fn panicking_values() {
     let values = || {
         explodes(&Bomb);

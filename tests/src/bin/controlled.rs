@@ -1,6 +1,6 @@
-//! A program that `fdr ctl` controls. It does what the lines of its input say, and says `done` after each. Its threads
-//! call without end if it was started with `load`, also functions that nobody marked by themselves if it was started
-//! with `load auto`.
+//! A program that `fdr ctl` controls. It obeys each line of its input, and then prints `done`. If it was started with
+//! `load`, its threads make calls without end. With `load auto`, they also call functions that are traced only because
+//! of a scope.
 //!
 //! | line | what it does |
 //! | --- | --- |

@@ -1,6 +1,5 @@
 //! Many threads of each kind: short ones (`crowd short COUNT AT_ONCE`), those whose destructors call traced functions
-//! (`crowd destructors`), and those that Rust did not make (`crowd foreign`). Every call is counted by the program
-//! itself.
+//! (`crowd destructors`), and those that Rust did not make (`crowd foreign`). The program itself counts every call.
 
 use std::cell::RefCell;
 use std::env;

@@ -83,7 +83,7 @@ fn head(ring: &Path) -> layout::Header {
     layout::Header::decode(&head).expect("a ring")
 }
 
-/// How far each of the threads has come.
+/// How many rounds of steps each thread has made.
 static MADE: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -107,7 +107,7 @@ fn threads(length: &str, meanwhile: fn()) {
     });
 }
 
-/// Waits until each thread has come so much further.
+/// Waits until each thread has made `further` more rounds.
 fn all_come(further: u64) {
     for made in &MADE {
         let goal = made.load(Ordering::Relaxed) + further;

@@ -14,7 +14,7 @@ static SHARED: Shared = Shared(UnsafeCell::new(0));
 
 fn add() {
     for _ in 0..1000 {
-        // SAFETY: none: another thread does the same.
+        // SAFETY: unsound on purpose: another thread does the same, which is the data race to find.
         unsafe { *SHARED.0.get() += 1 };
     }
 }

@@ -1,6 +1,6 @@
-//! Children by `fork`, in every ordinary way. The parent makes ten calls of `work` before and ten after;
-//! children tell in a shared page how many records they made, so that nothing of theirs mixes with the
-//! parent's output.
+//! Children by `fork`, in every ordinary way. The parent calls `work` ten times before the fork and ten times after it.
+//! Each child writes into a shared page how many records it made, because a child's output would mix with its parent's
+//! output.
 
 use std::env;
 use std::fs;
@@ -31,7 +31,7 @@ fn ten() -> u64 {
     (0..10).map(work).sum()
 }
 
-/// Calls in a child, and what it reports of them.
+/// Makes calls in a child, and reports their number.
 fn calls(reports: Reports, count: u64) {
     for number in 0..count {
         childs_work(number);
@@ -77,8 +77,8 @@ fn child_enables(reports: Reports) {
     ));
 }
 
-/// A child that makes no record and looks what it has of its parent's recorder; another one that is
-/// executed anew.
+/// A child that makes no record, and checks which mappings and descriptors of its parent's recorder it has. Another
+/// child executes a program.
 fn silent() {
     wait_for(fork(|| {
         let maps = fs::read_to_string("/proc/self/maps").expect("its mappings");
@@ -182,7 +182,7 @@ fn threads(reports: Reports) {
     });
 }
 
-/// Children of a program whose threads hold every lock there is, again and again.
+/// Makes children again and again, while other threads of the program hold each of the locks.
 fn locks(reports: Reports) {
     let stop = AtomicBool::new(false);
     let repeat = |body: &dyn Fn()| {

@@ -123,7 +123,7 @@ fn beside(reports: Reports) {
             reports.report(CALLS.records());
             leave();
         }
-        // Lets the other thread go on, whatever became of it.
+        // Lets the other thread continue, whatever its state is.
         let mut status = 0;
         // SAFETY: a child of this process, and a place for its status.
         unsafe { libc::waitpid(child as i32, &raw mut status, 0) };
@@ -201,8 +201,8 @@ fn namespaces(reports: Reports) {
         // Noticed here.
         let _ = fdr::statistics();
         repeat(3, work);
-        // One that nobody noticed, and that crashes: the records are not its own.
-        // SAFETY: as in `apart`.
+        // A child that the recorder does not notice, and that crashes. The records in the ring are not its own. SAFETY:
+        // as in `apart`.
         let child = unsafe { libc::syscall(libc::SYS_clone, CRASHES, 0, 0, 0, 0) };
         if child == 0 {
             // SAFETY: comes before the call returns.

@@ -1,6 +1,7 @@
-//! Children made in odd ways and at odd moments: in a signal handler on every instruction of a record,
-//! behind the C library's back, while the recorder comes up; a daemon; a program that executes itself.
-//! The parent makes calls of `work`; children tell in a shared page how many records they made.
+//! Children that are made in unusual ways and at unusual moments: in a signal handler at every instruction of a record,
+//! by a system call that the C library does not notice, and while the recorder starts. Others are a daemon, and a
+//! program that executes itself. The parent calls `work`. Each child writes into a shared page how many records it
+//! made.
 
 use std::env;
 use std::fs;
@@ -33,7 +34,7 @@ static MAY_FORK: AtomicBool = AtomicBool::new(false);
 static LAST: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
-/// Forks now and then. The child makes calls in the handler, and goes on where its parent goes on.
+/// Forks now and then. The child makes calls in the handler. Then it continues at the same instruction as its parent.
 extern "C" fn on_trap(_: i32, _: *const libc::siginfo_t, state: *mut libc::c_void) {
     let trap = TRAPS.fetch_add(1, Ordering::Relaxed);
     // A prime: every place in a call has its turn. The rings of 256 dead children stay, so there are fewer.
@@ -154,13 +155,13 @@ fn raw(reports: Reports) {
     wait_for(child as libc::pid_t);
 }
 
-/// A child that runs in its parent's memory, until it is another program; and one that makes the first
-/// record of a thread that has none.
+/// A child that runs in its parent's memory until it executes another program. Another such child makes the first
+/// record of its thread.
 fn shared() {
     let child = || {
         let list = [c"true".as_ptr(), std::ptr::null()];
-        // SAFETY: the child makes traced calls, which may be made anywhere, and leaves. Its parent goes on
-        // in the same frame, which the child does not return from.
+        // SAFETY: the child makes traced calls, which may be made anywhere, and leaves. Its parent continues in the
+        // same frame, from which the child does not return.
         #[allow(deprecated, reason = "programs use it")]
         let child = unsafe { libc::vfork() };
         if child == 0 {

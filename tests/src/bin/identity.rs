@@ -1,5 +1,6 @@
-//! Calls one function, and then ends as its argument says: `exit`, `crash`, `fork` (and its child calls the function,
-//! too), `fork-kill` (and kills itself), `code` (the program sets its identity in its code), or `wait` for a kill.
+//! Calls one function, and then does what its argument says. `exit`: it exits. `crash`: it crashes. `fork`: a child
+//! calls the function, too. `fork-kill`: the child also kills itself. `code`: the program sets its identity in its
+//! code. `wait`: it waits until it is killed.
 
 use std::hint::black_box;
 

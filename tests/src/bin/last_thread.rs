@@ -1,6 +1,6 @@
-//! A program whose main thread leaves by itself, in the way that its argument says, and whose process ends
-//! with its last thread. Ten calls on each thread. Must not use the standard library's `main`: it does not
-//! let `pthread_exit` pass.
+//! A program whose main thread ends before the process does, in the way that its argument names. The process ends with
+//! its last thread. Ten calls on each thread. Must not use the standard library's `main`: it does not let
+//! `pthread_exit` pass.
 #![no_main]
 
 use std::ffi::{CStr, c_char, c_void};

@@ -1,6 +1,6 @@
-//! A program whose main thread ends while another goes on: records until its input ends. What `/proc/PID`
-//! tells of its memory is nothing then, though the process lives. A file that is named is mapped, as one
-//! that another copy of the recorder is making. Must have one thread that records.
+//! A program whose main thread ends while another thread records until the input ends. Then `/proc/PID` shows no memory
+//! of the process, although it lives. If an argument names a file, the program maps the file, as if another copy of the
+//! recorder were making a ring. Only one thread may record.
 
 use std::fs::File;
 use std::hint::black_box;

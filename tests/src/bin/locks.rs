@@ -3,10 +3,9 @@
 //! ```text
 //! locks mutex|rwlock|condition|channel|deadlock|itself|quiet|busy
 //! ```
-//! A thread that is to be waited for goes on only when the kernel says that the other thread sleeps. So each wait is
+//! The thread that another one waits for continues only when the kernel says that the other one sleeps. So each wait is
 //! longer than the threshold, and its holder is where it is planned. `deadlock` and `itself` never end by themselves:
-//! they end with their standard input. `quiet` has no wait, and `busy`
-//! has as many as come.
+//! they end with their standard input. `quiet` has no wait, and `busy` has as many as come.
 #![forbid(unsafe_code)]
 
 use std::io::stdin;

@@ -57,7 +57,7 @@ fn take_all_mappings() -> u64 {
         // Two neighbours of one kind would be one mapping.
         let rights = [libc::PROT_NONE, libc::PROT_READ][(taken % 2) as usize];
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping that nobody uses.
+        // SAFETY: a new mapping that no code uses.
         let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, rights, flags, -1, 0) };
         if page == libc::MAP_FAILED {
             return taken;

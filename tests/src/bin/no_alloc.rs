@@ -12,10 +12,10 @@ use fdr::traced;
 /// The exit status of a program that was caught.
 const CAUGHT: c_int = 99;
 
-/// The thread that is watched, as the kernel counts; [`EVERY_CHILD`]; or nobody.
+/// The kernel's id of the watched thread, [`EVERY_CHILD`], or [`NOBODY`].
 static WATCHED: AtomicU32 = AtomicU32::new(NOBODY);
 const NOBODY: u32 = 0;
-/// Whoever is not the process [`PARENT`].
+/// All threads of other processes than [`PARENT`].
 const EVERY_CHILD: u32 = u32::MAX;
 static PARENT: AtomicU32 = AtomicU32::new(0);
 /// Whether giving memory back counts too: at a thread's end the C library does so itself.

@@ -1,6 +1,7 @@
-//! Programs whose reports are easily misread. `hang` sleeps in a traced function until it is told to go on. `leave`
-//! sleeps until it is told to end. `panic` panics in one of several threads. `windows` has one quiet thread and one
-//! busy thread. `around` overwrites all records but those of the calls in its innermost call. What it prints tells the test when to dump.
+//! Programs whose reports are easily misread. `hang` sleeps in a traced function until its input says to continue.
+//! `leave` sleeps until its input says to end. `panic` panics in one of several threads. `windows` has one quiet thread
+//! and one busy thread. `around` overwrites all records but those of the calls in its innermost call. Its output shows
+//! the test when to dump.
 
 use std::env;
 use std::hint::black_box;

@@ -4,7 +4,7 @@
 //! ```text
 //! parking_locks mutex|kinds|mapped|rwlock|upgrade|condition|timeout|later|deadlock|quiet|busy
 //! ```
-//! As in `locks`, a thread that is to be waited for goes on only when the kernel says that the other thread sleeps.
+//! As in `locks`, the thread that another one waits for continues only when the kernel says that the other one sleeps.
 //! `deadlock` ends with its standard input, `quiet` has no wait, `busy` has as many as come, and `later` enables the
 //! recorder itself.
 #![forbid(unsafe_code)]
@@ -49,7 +49,7 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     spawned.expect("a thread")
 }
 
-/// A thread of that name does that while this one is in that function, with what it holds.
+/// A new thread with that name runs `body`. Meanwhile this thread is in `in_function`, and holds `held`.
 fn meanwhile<G>(
     name: &str,
     held: G,
@@ -201,7 +201,7 @@ fn later() {
     fdr::enable().expect("recording");
     let after = ROUTES.read_recursive();
     drop(between);
-    // Nobody can tell which of the two it gave back.
+    // The recorder can't know which of its two read locks the thread has given back.
     meanwhile("either", after, flush, || *ROUTES.write() += 1);
     meanwhile("alone again", ROUTES.read(), load, || *ROUTES.write() += 1);
 }

@@ -12,7 +12,7 @@ fn main() {
     let child = Command::new(program).args(words).spawn();
     let id = child.expect("the command can be started").id();
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: the child is ours and nobody else waits for it; both pointers are to locals.
+    // SAFETY: the child is ours and no other code waits for it. Both pointers are to locals.
     let waited = unsafe { libc::wait4(id.cast_signed(), &raw mut status, 0, usage.as_mut_ptr()) };
     assert_eq!(waited, id.cast_signed(), "the command can be waited for");
     // SAFETY: zeros are a value of it, and the kernel has filled it.

@@ -1,6 +1,7 @@
-//! More threads than the rings have room for: their records are counted, and room that comes up is used.
-//! `over`: a dozen threads, of which one ends meanwhile. `stepped`: one instruction at a time, with handlers
-//! that record. `reap`: with a thread whose end the recorder is not told. All calls are counted.
+//! More threads than the ring file has rings for. Records of threads without a ring are counted, and a ring that
+//! becomes free is used again. `over`: a dozen threads, one of which ends meanwhile. `stepped`: one instruction at a
+//! time, with handlers that record. `reap`: one thread ends without notifying the recorder. The program counts all
+//! calls.
 
 use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -152,7 +153,7 @@ fn use_up_keys() {
     }
 }
 
-/// A thread goes on without a ring until the recorder finds out that the other thread has ended.
+/// A thread has no ring until the recorder finds that the other thread has ended.
 fn reap() {
     use_up_keys();
     fdr::enable().expect("it can be recorded");

@@ -211,7 +211,7 @@ fn harm() {
     info!("at the end");
 }
 
-/// Is pending so many times.
+/// A future that is pending this many times.
 struct Waits(u32);
 
 impl Future for Waits {
@@ -323,7 +323,7 @@ fn late() {
     work(4);
 }
 
-/// Somebody cuts the ring short.
+/// Cuts the ring short, as another program may.
 fn cut() {
     work(1);
     let rings = std::fs::read_dir(".").expect("the folder");
@@ -338,7 +338,7 @@ fn cut() {
     let pauses = (0..5_000).take_while(is_on);
     pauses.for_each(|_| thread::sleep(Duration::from_millis(1)));
     println!("on {}", fdr::statistics().functions_on);
-    // A span that nobody knew before.
+    // A span that the recorder sees for the first time.
     info_span!("after").in_scope(|| info!("inside"));
     println!("on {}", fdr::statistics().functions_on);
 }

@@ -30,7 +30,7 @@ fn fib(n: u32) -> u64 {
     }
 }
 
-/// The part whose result is printed, then more of the same until told to stop.
+/// The part whose result is printed. Then the same work goes on until `stop` is set.
 fn work(seed: u64, begun: &Barrier, stop: &AtomicBool) -> u64 {
     let result = (0..1000).fold(seed, |state, _| step(state)) ^ fib(10);
     begun.wait();

@@ -1,6 +1,6 @@
-//! Threads of odd kinds and in great numbers: a hundred thousand short ones, ones that C made and that end
-//! by `pthread_exit` or are cancelled, ones in a program that has used up its thread keys; and traced
-//! calls before and after `main`. Every call is counted by the program itself.
+//! Threads of unusual kinds and in great numbers: a hundred thousand short threads; threads that C made and that end by
+//! `pthread_exit` or are cancelled; threads of a program that has used up its thread keys. There are also traced calls
+//! before and after `main`. The program itself counts every call.
 
 use std::ffi::c_void;
 use std::fs;
@@ -95,7 +95,7 @@ fn create(start: Start) -> libc::pthread_t {
 }
 
 fn join(thread: libc::pthread_t) {
-    // SAFETY: a thread of ours that nobody joined yet.
+    // SAFETY: a thread of ours that was not joined yet.
     assert_eq!(unsafe { libc::pthread_join(thread, null_mut()) }, 0);
 }
 

@@ -1,6 +1,6 @@
-//! A program that prints nothing. It makes a wave of calls for each line of its input. The argument `waves` gives a
-//! number of waves instead. After each it appends `wave THREADS CALLS RECORDS` to the file of its first argument: what
-//! it knows of its own calls. `streamer FILE THREADS CALLS [waves N | handler]`.
+//! A program that prints nothing. It makes a wave of calls for each line of its input. With the argument `waves` it
+//! makes N waves instead. After each wave it appends `wave THREADS CALLS RECORDS`, its own counts, to the file of its
+//! first argument. `streamer FILE THREADS CALLS [waves N | handler]`.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -23,7 +23,7 @@ fn outer(number: u64) -> u64 {
     inner(number) * 2
 }
 
-/// So many calls, half of them of each function.
+/// Makes `calls` calls, half of them of each function.
 fn work(calls: u64) {
     (0..calls / 2).for_each(|number| {
         std::hint::black_box(outer(number));

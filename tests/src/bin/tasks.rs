@@ -8,8 +8,8 @@
 //! ```
 //! `many`: each task waits four times, and each third one is dropped after two polls. The program measures its tasks
 //! itself, and prints the sums. `WORK` is how long a poll is. `kill`: the program kills itself while a task waits.
-//! `slow`: two of 300 tasks are slow. One computes in its poll, the other waits for a task inside of it, which waits for a
-//! thread.
+//! `slow`: two of 300 tasks are slow. One task computes in its poll. The other one waits for a task inside it, which
+//! waits for a thread.
 #![forbid(unsafe_code)]
 
 use std::future::Future;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use fdr_tests::support::facts;
 
-/// Is pending so many times.
+/// A future that is pending this many times.
 struct Waits(u32);
 
 impl Future for Waits {

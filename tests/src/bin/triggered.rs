@@ -3,16 +3,16 @@
 //!
 //! | line | what it does |
 //! | --- | --- |
-//! | `slow MS`, `nested MS` | one call of `handle` that takes so long; inside calls of `outer` and `handle` |
-//! | `quick N` | so many short calls of `handle` and `step` |
-//! | `many THREADS CALLS` | so many calls of `handle` in each thread, each of 100 µs |
+//! | `slow MS`, `nested MS` | one call of `handle` that takes MS ms; for `nested`, inside calls of `outer` and `handle` |
+//! | `quick N` | N short calls of `handle` and `step` |
+//! | `many THREADS CALLS` | CALLS calls of `handle` in each of THREADS threads, each of 100 µs |
 //! | `hang`, `release` | a thread calls `handle` and does not return before `release` |
-//! | `deep N` | so many calls of `deep`, one inside the other, then a call of `handle` inside that takes 100 ms |
+//! | `deep N` | N calls of `deep`, one inside the other, and inside them a call of `handle` that takes 100 ms |
 //! | `handled MS` | `handle` in a handler of a signal, which interrupts `step` |
 //! | `untimed` | a call of a function without times |
 //! | `panic` | a panic in `handle`, which is caught |
-//! | `grow MIB` | takes so much more memory |
-//! | `fork MS` | a child calls `handle`, which takes so long, and ends; says the child's number |
+//! | `grow MIB` | takes MIB more MiB of memory |
+//! | `fork MS` | a child calls `handle`, which takes MS ms, and ends; prints the child's process id |
 
 use std::hint::black_box;
 use std::io;

@@ -1,5 +1,5 @@
-//! Calls that do not return, in every way: a panic unwinds them, a jump leaves them, another thread goes on with their
-//! stack, or their thread or process ends. Each way runs a known number of calls, and says how many.
+//! Calls that end without a return, in every way: a panic unwinds them, a jump leaves them, another thread continues on
+//! their stack, or their thread or process ends. Each way runs a known number of calls, and says how many.
 
 use std::env;
 use std::panic::{self, AssertUnwindSafe};
@@ -128,7 +128,7 @@ mod context {
     fn switch(from: &std::sync::OnceLock<ContextCell>, to: &std::sync::OnceLock<ContextCell>) {
         let at =
             |place: &std::sync::OnceLock<ContextCell>| place.get_or_init(ContextCell::new).at();
-        // SAFETY: `to` was saved by whoever is waiting in it, or made by `makecontext`.
+        // SAFETY: `to` was saved by the code that waits in it, or made by `makecontext`.
         assert_eq!(unsafe { libc::swapcontext(at(from), at(to)) }, 0);
     }
 
@@ -195,7 +195,8 @@ mod cut {
         unsafe { libc::setcontext(place(0)) };
     }
 
-    /// Calls the function until it is left behind so many steps, or ends. Returns whether it ends.
+    /// Calls the function, and leaves it by a jump after `steps` instructions, unless it has ended. Returns whether it
+    /// ended.
     fn call(steps: u64, stack: &mut [u8]) -> bool {
         let (back, away) = (place(0), place(1));
         LEFT.set(steps);
@@ -228,7 +229,7 @@ mod cut {
         println!("{}", calls * ended.unwrap_or(0));
     }
 
-    /// The same with the first record of a thread, every so many steps.
+    /// The same with the first record of a thread, at every `every`th instruction.
     pub(super) fn in_first_records(every: usize) {
         on_each_step(on_step);
         let mut threads = 0;
@@ -259,7 +260,7 @@ fn inner(jump: &Jump) {
 #[inline(never)]
 fn innermost(jump: &Jump) {
     leaf(7);
-    // SAFETY: whoever waits in `back` saved it, and never comes back here.
+    // SAFETY: the code that waits in `back` saved it, and never comes back here.
     assert_eq!(unsafe { libc::swapcontext(jump.from, jump.back) }, 0);
     unreachable!("nobody comes back here");
 }
@@ -324,7 +325,7 @@ fn main() {
     leaf(9);
 }
 
-/// Dumps with so many calls open.
+/// Dumps with `depth` calls open.
 #[traced]
 #[inline(never)]
 fn open(depth: u64) {

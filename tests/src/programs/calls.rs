@@ -30,7 +30,7 @@ impl Calls {
     }
 }
 
-/// Calls it so many times.
+/// Calls the function `times` times.
 pub fn repeat(times: u64, function: impl Fn()) {
     (0..times).for_each(|_| function());
 }

@@ -10,7 +10,7 @@ pub const WELL: i32 = 7;
 /// Most children that can report.
 const MAX: usize = 1000;
 
-/// A report: the process, and its records plus one (0 = it said nothing yet).
+/// A report: the process, and its number of records plus one (0 = no report yet).
 #[derive(Debug)]
 #[repr(C)]
 struct Report {
@@ -45,7 +45,7 @@ impl Reports {
         Reports(page)
     }
 
-    /// The calling process has made so many records since it was forked. May be called in a handler.
+    /// Reports how many records the calling process has made since its fork. May be called in a handler.
     pub fn report(self, records: u64) {
         let pid = u64::from(process::id());
         let free = |report: &&Report| {
@@ -59,7 +59,7 @@ impl Reports {
         }
     }
 
-    /// Says in the program's output what its children have said: `child PID RECORDS`.
+    /// Prints the reports of the children: `child PID RECORDS`.
     pub fn print(self) {
         for report in self.0 {
             let records = report.records.load(Ordering::Acquire);

@@ -1,5 +1,5 @@
-//! The calling thread's own region of its process's ring, made unfit for records or for readers. What else is in the
-//! ring stays as it is, and so do the recorder's own threads, which have no business in it.
+//! The calling thread's own region of its process's ring, made unfit for records or for readers. The rest of the ring
+//! stays as it is. The recorder's own threads keep their access, because they do not use this region.
 
 use std::fs::{self, File};
 use std::io;

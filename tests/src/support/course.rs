@@ -9,7 +9,7 @@ const CALLS: u64 = 10_000;
 /// Its edges.
 const EDGES: u64 = 2 * CALLS;
 
-/// After so many edges of scripts, a program that leaves notes has a block of them.
+/// A program that leaves notes has a block of notes after each this many edges of scripts.
 pub const EVERY: u64 = 64;
 /// The edges of such a block: a task of two polls.
 pub const STRAND: [u8; 4] = [STRAND_WORD, STRAND_WORD + 1, STRAND_WORD, STRAND_WORD + 1];

@@ -1,5 +1,5 @@
-//! A program that crashes, run to its end, which must come soon after the crash. The program says in a file when that
-//! is. So the time that a busy machine takes to start it is not counted.
+//! Runs a program that crashes. It must end soon after the crash. The program writes the time of the crash into a file,
+//! so the time that a busy machine takes to start it does not count.
 
 use std::env;
 use std::fs;
@@ -97,10 +97,11 @@ impl Crashed {
     }
 }
 
-/// The program's half, just before it crashes: nothing where nobody asks for it, or no descriptor is left.
+/// The part of the program, just before it crashes. Does nothing if the variable is not set, or if there is no free
+/// descriptor.
 pub fn note() {
     if let Some(path) = env::var_os(VARIABLE) {
-        // Two threads may be about to crash, and the first ends the other in the midst of it.
+        // Two threads may be about to crash. Then the first crash ends the other thread while it writes.
         let whole = PathBuf::from(path);
         let own = whole.with_extension(format!("{:?}", thread::current().id()));
         let written = fs::write(&own, since_boot().as_millis().to_string());

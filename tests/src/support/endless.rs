@@ -1,5 +1,5 @@
-//! The program `exact` with threads that call without end, until it is killed: the threads, the place of its rings, and
-//! the page of memory in which it counts. The page outlives the program.
+//! Runs the program `exact`, whose threads make calls until the program is killed. It counts them in a page of memory
+//! that outlives the program.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

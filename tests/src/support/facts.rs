@@ -94,7 +94,7 @@ pub fn streamed(line: &str) -> [u64; 2] {
     [number(streamed), number(lost)]
 }
 
-/// What the children of a program said: process and records. The other direction is in `programs::children`.
+/// The reports of a program's children: process and number of records. `programs::children` prints them.
 ///
 /// # Panics
 ///

@@ -29,7 +29,7 @@ pub struct Outcome {
 }
 
 impl Program {
-    /// The program at `path`, in `folder`, without any `FDR…` variable of whoever runs the tests.
+    /// The program at `path`, in `folder`, without any `FDR…` variable of the test's own environment.
     #[must_use]
     pub fn new(path: impl AsRef<OsStr>, folder: &Folder) -> Program {
         let mut command = Command::new(path);
@@ -165,7 +165,7 @@ impl Running {
         line
     }
 
-    /// Waits until the recorder has said a line that begins so; returns it, without its prefix.
+    /// Waits until the recorder has printed a line that begins with this text. Returns the line without its prefix.
     ///
     /// # Panics
     ///
@@ -287,7 +287,7 @@ impl Outcome {
         self
     }
 
-    /// What the recorder said, without its prefix.
+    /// The lines of the recorder, without their prefix.
     #[must_use]
     pub fn recorder_lines(&self) -> Vec<&str> {
         let lines = self.stderr.lines();

@@ -48,7 +48,7 @@ pub struct Reading {
 }
 
 impl Listener {
-    /// On a port that nobody has.
+    /// Listens on a free port.
     ///
     /// # Panics
     ///
@@ -58,7 +58,7 @@ impl Listener {
         Listener::Tcp(TcpListener::bind("127.0.0.1:0").expect("a port"))
     }
 
-    /// On a path that nobody has.
+    /// Listens on a path at which there is no file.
     ///
     /// # Panics
     ///
@@ -109,7 +109,7 @@ impl Connection {
     ///
     /// # Panics
     ///
-    /// If nobody listens there.
+    /// If no program listens there.
     #[must_use]
     pub fn to(place: &str) -> Connection {
         Connection::tcp(TcpStream::connect(place).expect("somebody listens"))
@@ -127,7 +127,7 @@ impl Connection {
         Reading { path, thread }
     }
 
-    /// Reads so many bytes at least into a file, and no more after that.
+    /// Reads at least `bytes` bytes into a file, and then reads no more.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! A second reader of the ring file. It shares only the documented layout with the recorder, so it shows that the
 //! description is enough to read a dead process's file.
 //!
-//! Native byte order. All fields are 8 bytes where nothing else is said.
+//! Native byte order. A field has 8 bytes, unless the table gives its type.
 //!
 //! | part | offset | field |
 //! | --- | --- | --- |
@@ -11,9 +11,9 @@
 //! | | 24, 32 | offset of the slots, bytes from slot to slot |
 //! | | 40, 48 | offset and length of the function table |
 //! | | 76 | slots made (u32) |
-//! | | 112, 128 | records of threads whose slot another one has, and that have none |
+//! | | 112, 128 | overwritten records of threads whose slot another thread got; records of threads without a slot |
 //! | | 232 | bytes from a slot to its open calls; 0: the slots have none |
-//! | counter | 4096 and each 128 on, 128 of them | records of threads that have none, one CPU's |
+//! | counter | 4096, then every 128 bytes, 128 counters | records of threads without a slot, on one CPU |
 //! | slot | 0 | cursor, an address |
 //! | | 24, 32 | address of the region, its chunks |
 //! | | 40 | number of the current chunk, from 1 |
@@ -21,8 +21,8 @@
 //! | | 72 | state (u32): 3 live, 4 ended |
 //! | | 76 | thread (u32) |
 //! | | 96 | name, 16 bytes |
-//! | mark, 24 bytes each, from 128 | 0, 8, 16 | number, records made before, bytes used |
-//! | open calls | 0, 4 | calls that are open; those of them whose entry is in a chunk (u32 each) |
+//! | mark, 24 bytes each, from offset 128 of the slot | 0, 8, 16 | number, records made before, bytes used |
+//! | open calls | 0, 4 | how many calls are open; how many of these have their entry in a chunk (u32 each) |
 //! | | 16 | calls that left no records |
 //! | function | 0, 4, 12 | bytes of the entry (u32), id (u32), bytes of the name (u16) |
 //! | | 16 | name |

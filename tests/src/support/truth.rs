@@ -13,7 +13,7 @@ pub const ENTRIES: usize = 4096;
 
 /// Word of a thread: records that are surely made; there may be one more.
 pub const MADE: usize = 0;
-/// Word of a thread: 1 = it has begun, 2 = it has made its last record.
+/// Word of a thread: 1 = the thread has begun, 2 = it has made its last record.
 pub const LIFE: usize = 1;
 /// Word of a thread: signals handled on it.
 pub const HANDLED: usize = 2;
@@ -32,7 +32,7 @@ pub const CHILD_PID: usize = 4;
 /// Word of a child: one more than the number of the way in which it ends.
 pub const CHILD_LIFE: usize = 5;
 
-/// Word of the program: what it has come to.
+/// Word of the program: the phase that it has reached.
 pub const PHASE: usize = 0;
 /// Word of the program, written from outside: 1 = stop.
 pub const STOP: usize = 1;
@@ -53,9 +53,9 @@ pub const LOCKED: usize = 7;
 pub mod way {
     /// Functions alone.
     pub const PLAIN: u64 = 0;
-    /// It uses all that the recorder has, and each call leaves its records.
+    /// It uses everything that the recorder offers, and each call leaves its records.
     pub const NOTED: u64 = 1;
-    /// The same, but short calls leave none.
+    /// The same, but short calls leave no records.
     pub const NOTED_AND_SHORT: u64 = 2;
     /// Functions alone, some of which are only counted after a while.
     pub const COUNTED: u64 = 3;
@@ -153,7 +153,7 @@ pub mod crash {
     pub const IN_RECORDER: u64 = 2;
     /// At the recorder's own store of a record: the thread's region is read-only from then on.
     pub const IN_COMMIT: u64 = 3;
-    /// The same, and nobody in the process can read the region either.
+    /// The same, and no thread of the process can read the region either.
     pub const UNREADABLE: u64 = 4;
 
     /// What the process dies of.
@@ -175,7 +175,7 @@ pub mod descriptors {
     pub const NUMBERS: u64 = 1024;
     /// Threads, of which each has a share of the numbers.
     pub const THREADS: u64 = 4;
-    /// Files: two of each thread, one of children, one of threads with a table of their own.
+    /// Files: two for each thread, one for children, one for threads with a descriptor table of their own.
     pub const FILES: u64 = 2 * THREADS + 2;
     /// The file of children.
     pub const OF_CHILDREN: u64 = 2 * THREADS;
@@ -201,7 +201,7 @@ pub mod descriptors {
 
     /// Bit: the numbers 0 to 2 are for its files, too.
     pub const FROM_ZERO: u64 = 1;
-    /// Bit: it leaves its terminal after the first round, and waits at the end to be told to go on.
+    /// Bit: it leaves its terminal after the first round, and waits at the end for a command to continue.
     pub const LEAVES: u64 = 2;
     /// Bit: `fdr::dump` makes a trace.
     pub const DUMPS: u64 = 4;

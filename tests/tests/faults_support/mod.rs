@@ -151,7 +151,7 @@ impl Row {
         } else {
             &self.injection
         };
-        // What is left is copied out of a file system that nobody sees from outside.
+        // The files that are left are copied, because their file system can't be seen from outside.
         let script = format!(
             "home=$PWD; {{ {before}; }} >&2 || exit 99; {prefix} {injection} env {variables} \"$0\" {steps}; code=$?; \
              find . -mindepth 1 -maxdepth 4 > $home/left; \

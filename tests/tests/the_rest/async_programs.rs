@@ -136,7 +136,8 @@ fn times_of_100000_tasks_lie_within_bounds() {
     }
 }
 
-/// Of each task: those that finished, that were dropped, and those of them that nobody polled.
+/// For each function: how many of its tasks finished, how many were dropped, and how many of the dropped ones were
+/// never polled.
 const COMBINATORS: [(&str, [u64; 3]); 28] = [
     ("<Memory as Fetch>::fetch", [1, 0, 0]),
     ("<Memory as Store>::get", [2, 1, 1]),

@@ -1,7 +1,7 @@
-//! The ways in which programs and libraries are built: link-time optimization, panics that abort, levels of
+//! Programs and libraries that are built in many ways: link-time optimization, panics that abort, levels of
 //! optimization, stripped files, split debug information, libraries for C, static programs, two versions of the
-//! recorder, a library with the attribute behind a feature. Each program counts its calls; the trace of its end must
-//! say the same.
+//! recorder, a library with the attribute behind a feature. Each program counts its calls. The trace that it writes at
+//! its end must have the same counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,7 +55,7 @@ fn records(what: &str, program: &Path, arguments: &[&str]) -> Outcome {
     let counted = counted(&outcome);
     assert!(counted.len() > 1, "{what}: {outcome:?}");
     let mut recorded = recorded(&folder, 1);
-    // What ends the program is counted by nobody.
+    // The program can't count the call that ends it.
     recorded.remove("builds::panic::panics");
     assert_eq!(recorded, counted, "{what}");
     outcome
@@ -66,9 +66,9 @@ fn succeeds(what: &str, program: &Path) {
     assert!(outcome.status.success(), "{what}: {outcome:?}");
 }
 
-/// Settings of the profile, as cargo's `--config` takes them, and flags of the compiler for all crates. Together: every
-/// level of optimization but 1, which all other tests have, all kinds of `lto`, both kinds of panics, one unit and many,
-/// every way to strip and to split, and both linkers.
+/// Settings of the profile, as cargo's `--config` takes them, and flags of the compiler for all crates. Together they
+/// cover every level of optimization except 1 (all other tests use 1), all kinds of `lto`, both kinds of panics, one
+/// codegen unit and many, every way to strip and to split, and both linkers.
 const WAYS: [(&str, &str); 5] = [
     // Each module is an object of its own, so a linker takes no more than what is named.
     (

@@ -1,6 +1,5 @@
-//! With `default-features = false` nothing of the recorder is in the program: no section, no symbol,
-//! no string, no dependency; and the program does the same. The same program with the recorder shows
-//! that the test would find it.
+//! With `default-features = false`, the program has no section, symbol, string or dependency of the recorder, and does
+//! the same as before. The same program with the recorder shows that the test would find it.
 
 use std::fs;
 use std::process::Command;

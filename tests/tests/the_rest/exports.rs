@@ -138,7 +138,7 @@ struct Row {
     pieces: u64,
 }
 
-/// The rows by name, added up as calls and pieces are told.
+/// The rows by name, with the sums of the calls and pieces so far.
 #[derive(Default)]
 struct RowSums(BTreeMap<String, Row>);
 
@@ -252,7 +252,7 @@ fn collected(folder: &Folder, host: u8, kind: &str, messages: &[&[u8]]) -> Optio
         skip("a collector of OpenTelemetry receives an export: rotel is not installed");
         return None;
     };
-    // An address of its own: nobody else listens there.
+    // An address that follows from this process's id, so no other program listens there.
     let [.., high, low] = std::process::id().to_be_bytes();
     let address = Ipv4Addr::new(127, 100 + host, high, low);
     let collector = Program::new(collector, folder)

@@ -36,13 +36,13 @@ const FAILURES: [(&str, &[&str]); 19] = [
 /// What a call can fail with, and the trace is there all the same.
 const HARMLESS: [&str; 1] = ["EINTR"];
 
-/// At most so many of one thread's calls of a kind fail, each in a run of its own.
+/// The most calls of one kind that fail in a thread. Each fails in a run of its own.
 const MAX: usize = 5;
 
 const PLACES: &str =
     "FDR=1 FDR_OUT=traces/ FDR_DIR=traces FDR_PANIC=1 FDR_BUFFER=128K FDR_MEMORY=512K";
-/// What is recorded how, what the program does, and how many traces that makes. The program itself makes
-/// no thread: whose a thread is, its making does not tell.
+/// What is recorded how, what the program does, and how many traces that makes. The program itself makes no threads,
+/// because the system call that makes a thread does not show whether the recorder makes it.
 const RUNS: [(&str, &str, usize); 4] = [
     ("", "work dump caught exit", 3),
     ("", "work abort", 1),

@@ -7,7 +7,7 @@ use std::process::Command;
 use fdr_tests::skip;
 use fdr_tests::support::folder::Folder;
 
-/// Whether `cargo deny` lets a package of that licence pass, and what it says; `None`: it is not installed.
+/// Whether `cargo deny` accepts a package with that licence, and its output. `None`: it is not installed.
 fn judged(licence: &str) -> Option<(bool, String)> {
     let folder = Folder::new("licences");
     let manifest = folder.path().join("Cargo.toml");

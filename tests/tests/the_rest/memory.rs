@@ -155,7 +155,7 @@ fn a_report_of_a_million_functions_is_bounded() {
     ] {
         held(&folder, words, &packed);
     }
-    // Whoever allows it has it.
+    // With a larger bound, the command succeeds.
     let ended = fdr(&folder, "report --max-memory 4G @", &packed);
     assert_eq!(ended.code, 0, "{ended:?}");
 }

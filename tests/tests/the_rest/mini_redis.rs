@@ -219,7 +219,7 @@ fn mini_redis_tasks_agree_with_clients() {
     running.signal("INT");
     drop(running.end().ok());
 
-    // One of the slow command, and the other one of the end.
+    // There are two traces: one of the slow command, and one of the end of the program.
     let files = fs::read_dir(folder.path()).expect("the folder").count();
     assert_eq!(files, 2);
     let [dump, trace] = ["1.fdr", "2.fdr"].map(|name| folder.join(name));

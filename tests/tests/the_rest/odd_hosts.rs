@@ -53,7 +53,7 @@ impl Setting {
 /// What differs on purpose.
 #[derive(Clone, Copy)]
 enum AllowedDifference {
-    /// The recorder says a line with these words, beside those that tell where traces are.
+    /// The recorder prints a line with this text, in addition to the lines with the paths of traces.
     Says(&'static str),
     /// The recorder prints a line with this text, or none.
     MaySay(&'static str),

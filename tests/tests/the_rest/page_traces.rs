@@ -366,7 +366,7 @@ pub(super) fn noted(path: &Path) {
     write_noted(path, 0, 1);
 }
 
-/// The same program later: it began 30 µs later by the clock on the wall, and a function of it takes longer.
+/// A later run of the same program. By the wall clock it begins 30 µs later, and one of its functions takes longer.
 pub(super) fn changed(path: &Path) {
     write_noted(path, 30_000, 3);
 }

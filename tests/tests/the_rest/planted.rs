@@ -50,7 +50,8 @@ fn found(cause: &str, seed: u64, options: &[&str]) -> Option<(Value, Vec<String>
     Some((planted, sentences.collect()))
 }
 
-/// Whether a sentence says what was planted: function, state, and the other thread's function where there is one.
+/// Whether a sentence names the planted cause: the function, the state, and the other thread's function if the cause
+/// has one.
 fn explains(sentence: &str, planted: &Value, state: &str) -> bool {
     let has = |key: &str| {
         planted[key]

@@ -58,7 +58,7 @@ fn accepts() {
     }
 }
 
-/// The same programs in edition 2021, and one of them before clippy. Each denies warnings by itself.
+/// Compiles the same programs in edition 2021, and runs clippy on one of them. Each program denies warnings.
 #[test]
 fn accepts_in_edition_2021_and_before_clippy() {
     let package = package("editions", "2021", &programs("pass"));

@@ -59,7 +59,7 @@ const RUNTIME: [Row; 22] = [
 /// A room and the rooms that it uses.
 type Row = (&'static str, &'static [&'static str]);
 
-/// The formats. None of them uses another one, but for [`FORMAT_ARROWS`]. Only `registry` names them all.
+/// The formats. No format uses another one, except by [`FORMAT_ARROWS`]. Only `registry` names all of them.
 const FORMATS: [&str; 7] = [
     "ctf", "entrace", "heph", "htdump", "ring", "tcstate", "xray",
 ];
@@ -79,7 +79,7 @@ const SPAN: &str = "Span";
 /// Where the table above is.
 const TABLE: &str = "xtask/src/tidy/rooms.rs";
 
-/// Where the table is told to people.
+/// The page that shows the table to people.
 const PAGE: &str = "ARCHITECTURE.md";
 
 /// One room's use of another.
@@ -380,8 +380,8 @@ fn circles_inside(folder: &str, sources: &[Source]) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// The paths from a crate's root that stand in code of that module. These are tokens and not a tree of `syn`, because
-/// `syn` leaves the arguments of macros as tokens, and paths stand in them, too.
+/// Finds the paths in the code of a module that begin at the crate's root. It reads tokens and no tree of `syn`,
+/// because the arguments of macros contain paths, too, and `syn` does not parse these arguments.
 fn names(code: TokenStream, module: &[String], found: &mut Vec<Named>) {
     let tokens: Vec<TokenTree> = code.into_iter().collect();
     let mut rest = tokens.as_slice();

@@ -1,4 +1,4 @@
-//! The rules about one file. They read text only; what needs the crates' graph is in `crates`.
+//! The rules about one file. They read text only. Rules that need the graph of crates are in `crates`.
 
 use super::Finding;
 

@@ -12,7 +12,7 @@ pub(super) enum Input {
     Nothing,
     /// A folder of folders of texts.
     Texts,
-    /// A PNG, so many pixels wide and high.
+    /// A square PNG, with this many pixels on each side.
     Picture {
         side: u32,
     },

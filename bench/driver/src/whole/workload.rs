@@ -11,7 +11,7 @@ use crate::Result;
 /// What a program is made to do.
 pub(super) struct Workload {
     pub(super) name: &'static str,
-    /// Of the list of other people's programs.
+    /// The program's name in the list of other people's programs.
     pub(super) program: &'static str,
     /// Words of its command line. `INPUT` is the path of its input.
     pub(super) arguments: &'static str,
@@ -176,7 +176,7 @@ pub(super) const WORKLOADS: [Workload; 11] = [
     ours("cranelift-codegen", "cranelift-codegen", "10000", true),
 ];
 
-/// A program of ours, which is told how much to do.
+/// A program of ours. Its arguments say how much it does.
 const fn ours(
     name: &'static str,
     program: &'static str,

@@ -255,7 +255,7 @@ pub fn myself() -> Result<Command> {
     Ok(myself)
 }
 
-/// The folder for what the recorder writes; whoever started the program empties it afterwards.
+/// The folder for the recorder's files. The driver that started the program empties it afterwards.
 ///
 /// # Errors
 ///

@@ -72,7 +72,8 @@ fn on_core<P: Peer>(
     barrier: &Barrier,
     since: &Mutex<Result<u64>>,
 ) -> Result<Vec<[Slice; 2]>> {
-    // Errors are told at the end: every thread passes every barrier, or another waits for ever.
+    // Errors are reported at the end, because every thread must pass every barrier. Otherwise another thread waits for
+    // ever.
     let pinned = sys::pin(core);
     let mut scratches = [Scratch::new(), Scratch::new()];
     let results = [

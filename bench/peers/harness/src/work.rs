@@ -1,6 +1,6 @@
-//! The work, the same for every peer: functions, written once, that a peer's macro turns into traced ones,
-//! and batches of calls of them. `twin!` must put the same text around every peer's functions: only what
-//! the peer's macro adds may differ.
+//! The work, which is the same for every peer: functions and batches of their calls. The functions are written once,
+//! and a peer's macro makes traced functions of them. `twin!` must put the same text around the functions of every
+//! peer, so that they differ only in what the macro adds.
 //!
 //! | body | what a batch calls |
 //! | --- | --- |

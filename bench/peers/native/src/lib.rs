@@ -1,5 +1,5 @@
-//! Compiles `work.c` for a build script: once as it is, once with a recorder's flags, into one library that
-//! the peer's program is linked with. It must give both twins the same optimisation.
+//! Compiles `work.c` for a build script: once without and once with the recorder's flags. Both go into one library,
+//! which is linked to the peer's program. Both must be compiled with the same optimisation.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! tracing: an attribute that makes a span. Modes: `fmt` (a line at entry and at exit, as text, to a writer
-//! that drops it), `chrome` (events for Chrome's viewer, to the same), `off` (no subscriber).
+//! tracing: an attribute that makes a span. Modes: `fmt` (a line of text at entry and at exit, to a writer that
+//! discards the bytes), `chrome` (events for Chrome's viewer, to the same writer), `off` (no subscriber).
 
 use std::process::ExitCode;
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! The receiving side of Tracy's protocol, as far as a client needs it to go on sending: the handshake, then
-//! bytes are taken and counted. It never looks into them.
+//! The part of Tracy's receiver that a client needs in order to keep sending: the handshake, and a loop that reads and
+//! counts bytes. It never decodes them.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -1,6 +1,6 @@
-//! LLVM's XRay in FDR mode: C that clang has compiled with sleds, patched at the start. Modes: `clock` (as it
-//! is: where the kernel does not tell the counter's rate in sysfs, XRay reads the slow clock), `tsc` (the
-//! program runs where a file tells the rate: needs root).
+//! LLVM's XRay in FDR mode: clang compiles the C code with sleds, and XRay patches them at the start. Modes: `clock`
+//! (XRay unchanged: if sysfs has no file with the counter's rate, it reads the slow clock) and `tsc` (the program runs
+//! in a namespace where sysfs has that file; this needs root).
 
 use std::env;
 use std::ffi::{CStr, c_char};

@@ -35,10 +35,11 @@ pub(super) struct Channel {
     page: MapMut,
 }
 
-/// The blocks of the rings that the process records into: one, or more where it has several versions of the recorder.
+/// The control blocks of the rings that the process records into. There is more than one if the process has several
+/// versions of the recorder.
 ///
 /// # Errors
-/// Where there is no such process, it may not be looked into, or it does not take commands.
+/// If there is no such process, if this user may not inspect it, or if it takes no commands.
 pub(super) fn open(process: u32) -> anyhow::Result<Vec<Channel>> {
     let mut channels = Vec::new();
     for mapped in find::rings(process, RingAccess::Writing)? {
@@ -151,7 +152,7 @@ impl Channel {
                 control::MAX_TEXT
             );
         };
-        // If somebody has cut the file, a write behind its end would make it longer.
+        // If another program has cut the file, a write behind its end would make it longer.
         let end = self.at + control::SIZE as u64;
         if self.file.metadata()?.len() < end {
             return Err(self.is_cut());

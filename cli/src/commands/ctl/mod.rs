@@ -166,7 +166,7 @@ pub(crate) fn dump(process: u32) -> anyhow::Result<String> {
     ask(&mut channel::open(process)?, Kind::Dump, "")
 }
 
-/// Carries out the commands of standard input. If a command fails, it says so and goes on with the next one.
+/// Carries out the commands of standard input. If a command fails, a line says so, and the next command follows.
 fn lines(process: u32) -> anyhow::Result<Status> {
     let mut channels = channel::open(process)?;
     let mut failed = false;

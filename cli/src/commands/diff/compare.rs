@@ -41,7 +41,7 @@ pub(super) struct Line {
     pub(super) was: Option<String>,
     pub(super) before: Option<Side>,
     pub(super) after: Option<Side>,
-    /// The change of the self time of a call, as a part of that before.
+    /// The change of the self time of a call, divided by the self time before.
     pub(super) change: Option<f64>,
     pub(super) verdict: Verdict,
     /// The chance of any false alarm if the functions up to this one are named.
@@ -49,7 +49,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// What the change costs in a run, ns: of a call, for all calls of a run.
+    /// The cost of the change in a run, in ns: the change of a call times the calls of a run.
     pub(super) fn weight(&self) -> f64 {
         let of = |side: &Option<Side>| side.map_or(0.0, |side| side.own);
         let calls = self.after.or(self.before).map_or(0.0, |side| side.calls);
@@ -64,7 +64,7 @@ pub(super) struct Comparison {
     pub(super) runs: (usize, usize),
     /// Functions that were tested.
     pub(super) tested: usize,
-    /// Those with the largest change of a run's time first.
+    /// The lines of functions. The one with the largest change of a run's time is first.
     pub(super) lines: Vec<Line>,
 }
 
@@ -145,7 +145,7 @@ fn share(runs: &[Option<Figures>], all: &[f64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// The logarithm of the self time of a call in each run. `None`: a run has none.
+/// The logarithm of the self time of a call in each run. `None`: in some run the function has no self time.
 fn logs(runs: &[Option<Figures>]) -> Option<Vec<f64>> {
     let log = |figures: &Option<Figures>| {
         let figures = figures.filter(|figures| figures.own > 0)?;
@@ -180,8 +180,9 @@ fn side(runs: &[Option<Figures>]) -> Option<Side> {
     })
 }
 
-/// The functions of both sides by their names before and after. Those with the same name are the same. Of the others,
-/// two are the same if their last names are, such as `Type::method`, and no third one has that.
+/// The functions of both sides by their names before and after. Functions with the same name are the same. Among the
+/// others, a function before and one after are the same if they have the same last names, such as `Type::method`, and
+/// no other function has those.
 fn names(before: &[Run], after: &[Run]) -> Vec<(Option<String>, Option<String>)> {
     let all = |runs: &[Run]| -> BTreeMap<String, ()> {
         let names = runs.iter().flat_map(|run| run.keys());
@@ -224,7 +225,8 @@ fn names(before: &[Run], after: &[Run]) -> Vec<(Option<String>, Option<String>)>
     found
 }
 
-/// The end of a name by which a function is known when it has moved: the function, with its type if it has one.
+/// The end of a name, which stays the same when a function moves to another module: the function, with its type if it
+/// has one.
 fn last_names(name: &str) -> &str {
     // `<app::Type as app::Trait>::method` is known by all of it but the module.
     if name.starts_with('<') {

@@ -61,7 +61,7 @@ fn trigamma(x: f64) -> f64 {
     sum + 1.0 / x + square / 2.0 + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square / 42.0))
 }
 
-/// The common variance, and for how many degrees of freedom it stands.
+/// The common variance, and its degrees of freedom.
 fn prior(pairs: &[Pair]) -> (f64, f64) {
     let corrected = |pair: &Pair| {
         let half = pair.freedom() / 2.0;
@@ -98,7 +98,7 @@ fn prior(pairs: &[Pair]) -> (f64, f64) {
     (variance, freedom)
 }
 
-/// For each function, the chance that equal sides differ as much as that or more.
+/// For each function, the chance that two equal sides differ at least as much as these two.
 fn chances(pairs: &[Pair]) -> Vec<f64> {
     let (common, freedom) = prior(pairs);
     let chance = |pair: &Pair| {
@@ -115,8 +115,8 @@ fn chances(pairs: &[Pair]) -> Vec<f64> {
     pairs.iter().map(chance).collect()
 }
 
-/// For each function, the chance of a false alarm for any function if this one and those that differ more clearly are
-/// named. At most [`LEVEL`]: it is shown that the function differs.
+/// For each function: if we name it and all functions that differ more clearly, the chance that any of these names is a
+/// false alarm. If the chance is at most [`LEVEL`], the function differs.
 pub(super) fn adjusted(pairs: &[Pair]) -> Vec<f64> {
     let chances = chances(pairs);
     let mut order: Vec<usize> = (0..chances.len()).collect();
@@ -150,8 +150,8 @@ mod tests {
             (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
         }
 
-        /// Twenty functions in so many runs on each side, which spread by `spread` to four times as much. The first
-        /// one is slower by that part.
+        /// Twenty functions, with `runs` runs on each side. A function's times spread by `spread` up to four times
+        /// `spread`. After the change, the first function is slower by the part `slower`.
         fn pairs(&mut self, runs: usize, spread: f64, slower: f64) -> Vec<Pair> {
             (0..20)
                 .map(|function| {

@@ -25,7 +25,7 @@ pub(super) type Run = BTreeMap<String, Figures>;
 /// The traces of one side: those of a folder, or one.
 ///
 /// # Errors
-/// Where one of them can't be read: a comparison without it would say something else.
+/// If one of them can't be read, because a comparison without that trace would have another result.
 pub(super) fn read(path: &Path, selection: &Selection) -> anyhow::Result<Vec<Run>> {
     let traces: Vec<PathBuf> = input::traces(path)?;
     if traces.is_empty() {

@@ -20,7 +20,7 @@ const HEAD: [&str; 11] = [
     "verdict",
     "function",
 ];
-/// What a narrow terminal does without, in this order.
+/// The columns that are left out on a narrow terminal, in this order.
 const SPARE: [&str; 6] = ["p50", "→ p50", "p99", "→ p99", "calls", "→ calls"];
 
 fn verdict(line: &Line) -> &'static str {

@@ -5,7 +5,7 @@ use super::runs::{Figures, Run};
 use super::*;
 use crate::commands::share;
 
-/// A run of functions with so many calls, and that much self time in a call, ns.
+/// A run of functions, each with its name, its number of calls, and the self time of a call in ns.
 fn run(functions: &[(&str, u64, u64)]) -> Run {
     let figures = |&(name, calls, each): &(&str, u64, u64)| {
         let figures = Figures {

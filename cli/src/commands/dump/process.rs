@@ -98,7 +98,7 @@ fn free_name(
     bail!("there are {NUMBERS} snapshots already; -o gives another folder")
 }
 
-/// A program's name as a part of a file's: whoever wrote the ring chose it.
+/// A program's name as a part of a file's name. The writer of the ring chose it, so it is not trusted.
 fn harmless(program: &str) -> String {
     let plain = |character: char| match character {
         '.' | '_' | '-' | '+' => character,

@@ -130,7 +130,7 @@ fn keep(ring: &Path, why: &str, but: &str) {
     ui::complain(&format!("{ring}: {why}, and is not removed{but}"));
 }
 
-/// What tells a file from all others, if it is there.
+/// The device and the inode of a file, if the file exists.
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let file = fs::metadata(path).ok()?;
     Some((file.dev(), file.ino()))

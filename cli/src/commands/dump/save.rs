@@ -38,7 +38,7 @@ impl Job<'_> {
     /// Writes the trace of a ring.
     ///
     /// # Errors
-    /// Where the ring can't be read, or the trace not be written; nothing is left of it then.
+    /// If the ring can't be read, or if the trace can't be written. Then no part of the trace remains.
     pub(super) fn save(
         &self,
         ring: &mut Ring,
@@ -110,7 +110,7 @@ impl Job<'_> {
 }
 
 impl Saved {
-    /// Why the ring has, or should have, what is not in the trace; `None` where the trace has all of it.
+    /// Why the trace lacks something that the ring has or should have. `None`: the trace has all of the ring.
     pub(super) fn why_not_whole(&self) -> Option<&'static str> {
         if !self.damage.is_empty() {
             Some("is damaged")

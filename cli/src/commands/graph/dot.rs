@@ -71,7 +71,7 @@ impl TitledGraph<'_> {
         ns as f64 / self.graph.all.max(1) as f64
     }
 
-    /// What is said of a function, below its name.
+    /// The lines below the name of a function.
     pub(super) fn of_node(&self, node: &Node) -> Vec<String> {
         let time = format!(
             "{} · {:.1} %",
@@ -85,7 +85,7 @@ impl TitledGraph<'_> {
         }
     }
 
-    /// What is said of a function that another one called.
+    /// The lines at the arrow from a caller to a callee.
     pub(super) fn of_edge(&self, edge: &Edge) -> Vec<String> {
         vec![
             ui::duration(edge.total),

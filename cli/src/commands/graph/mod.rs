@@ -85,7 +85,7 @@ impl Options {
     }
 }
 
-/// A graph, and what is said of it.
+/// A graph with its texts.
 struct TitledGraph<'a> {
     graph: &'a Graph,
     title: String,

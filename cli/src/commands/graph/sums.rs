@@ -10,9 +10,9 @@ use crate::tree::folding::Row;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part<'a> {
     All,
-    /// What is inside of calls of these.
+    /// Calls of these functions, and the calls inside them.
     From(&'a Filter),
-    /// What leads to calls of these.
+    /// The callers that lead to calls of these functions.
     To(&'a Filter),
 }
 
@@ -48,7 +48,7 @@ pub(super) struct Graph {
 /// The graph while it is made.
 struct Making<'a> {
     rows: &'a [Row],
-    /// What each path has with all that it called.
+    /// The total time of each path, with all paths below it.
     totals: Vec<u64>,
     /// The function of each path. `None`: it is none.
     functions: Vec<Option<usize>>,
@@ -194,7 +194,8 @@ impl<'a> Making<'a> {
             if !is_around {
                 self.graph.all = self.graph.all.saturating_add(total);
             }
-            // Is a call of the same function, or of the same pair, around it?
+            // The total time of a call inside another call of the same function, or of the same pair, is not added
+            // again.
             let (mut again, mut again_pair) = (false, false);
             let mut inner = function;
             for (nth, outer) in self
@@ -347,7 +348,7 @@ pub(super) mod tests {
         assert_eq!(edges, [("parse", "parse", 4, 70), ("parse", "read", 8, 40)]);
         let graph = Graph::new(example(), Part::To(&read));
         let (nodes, edges) = sums(&graph);
-        // 26 ns of two calls by main, 40 ns of eight by parse, 7 ns of one by nobody.
+        // 26 ns in two calls from main, 40 ns in eight calls from parse, 7 ns in one call without a caller.
         assert_eq!(
             nodes,
             [

@@ -17,7 +17,7 @@ pub(super) struct Budget<'a> {
     /// Millionths of the program's CPU time: what recording took in the end, and what it may take.
     cost: u64,
     budget: u64,
-    /// Those whose calls were not all timed in the end.
+    /// The functions whose calls were not all timed at the end.
     functions: Vec<Lowered<'a>>,
 }
 

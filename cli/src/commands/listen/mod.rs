@@ -31,7 +31,7 @@ use crate::tally::Tally;
 use crate::ui::{self, Arrivals};
 use crate::{input, trace};
 
-/// Where a program is connected to, it is given so long to come up.
+/// If the tool connects to a program, it waits this long for the program to start.
 const WAIT: Duration = Duration::from_secs(60);
 /// Numbers of files that are tried.
 const MAX_FILES: u64 = 1_000_000;
@@ -119,7 +119,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         OsStr::new("stream"),
     )?;
     let stop = Stop::on_signals().context("signals")?;
-    // That nothing can be written shows before anything is sent.
+    // If the output can't be written, the command fails before a program sends anything.
     drop(Pending::file(&output, options.force)?);
     let mut door = PeerSource::open(&options.address)?;
     if !options.quiet || options.address.is_any_port() {
@@ -191,7 +191,7 @@ impl Session<'_> {
         })
     }
 
-    /// One connection, from its beginning to what there is to say of it. Whether anything came.
+    /// Serves one connection to its end, and prints the lines about it. Returns whether any bytes came.
     fn serve(&self, mut peer: Peer) -> bool {
         let limit = self.options.max_size;
         let mut path = PathBuf::new();

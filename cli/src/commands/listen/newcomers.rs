@@ -1,6 +1,6 @@
 //! Connections that have not sent enough bytes yet to show whether they send a trace. Anybody who reaches the address
-//! can connect. A connection that sends something else is closed, and its bytes are dropped. So a stranger can't end
-//! the command, and can't fill the file that is meant for the program.
+//! can connect. A connection that sends something else is closed, and its bytes are dropped. So a stranger can neither
+//! end the command nor write into the program's file.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -48,7 +48,7 @@ impl Newcomers {
     /// Waits for the next peer that sends a trace. `None`: `end` has come first, or the user has ended the command.
     ///
     /// # Errors
-    /// What the system says, where trying again is no use.
+    /// The system's error, if another try would not help.
     pub(super) fn next(
         &mut self,
         listener: &Listener,

@@ -65,7 +65,7 @@ impl PeerSource {
         }
     }
 
-    /// What is being waited for, with the port that was really taken.
+    /// Words about what the command waits for. They have the actual port.
     pub(super) fn in_words(&self, address: &Address) -> String {
         match self {
             PeerSource::Standard { .. } => "reading standard input".to_owned(),
@@ -95,11 +95,11 @@ impl PeerSource {
         matches!(self, PeerSource::Listens { .. })
     }
 
-    /// Waits for the next peer. `None`: `end` has come first, or the user has ended the command. Where anybody may
-    /// connect, only a peer that sends a trace counts.
+    /// Waits for the next peer. `None`: `end` has come first, or the user has ended the command. If any user may
+    /// connect, a peer counts only if it sends a trace.
     ///
     /// # Errors
-    /// What the system says, where trying again is no use.
+    /// The system's error, if another try would not help.
     pub(super) fn next(
         &mut self,
         stop: &Stop,

@@ -47,10 +47,10 @@ impl AsFd for Listener {
 }
 
 impl Listener {
-    /// Takes a peer that is there. `None`: it went away, or is another user.
+    /// Takes a peer that is there. `None`: the peer has closed the connection, or belongs to another user.
     ///
     /// # Errors
-    /// What the system says, where trying again is no use.
+    /// The system's error, if another try would not help.
     pub(super) fn accept(&self) -> io::Result<Option<Peer>> {
         let accepted = match self {
             Listener::Tcp(listener) => {
@@ -95,7 +95,7 @@ impl Drop for Socket {
     }
 }
 
-/// Somebody may have put another in its place.
+/// Removes our socket. If another file is in its place, that file stays.
 fn remove_own(path: &Path, own: Option<(u64, u64)>) {
     if own.is_some() && own == identity(path) {
         let _ = fs::remove_file(path);
@@ -107,7 +107,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     Some((there.dev(), there.ino()))
 }
 
-/// Makes the socket, for this user alone. One that a command left behind which is gone is replaced.
+/// Makes the socket, for this user alone. Replaces a socket that an earlier command has left.
 pub(super) fn bind(path: &Path) -> anyhow::Result<(UnixListener, Socket)> {
     let mut names = cleanup::lock()?;
     let listener = match UnixListener::bind(path) {

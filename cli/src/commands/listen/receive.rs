@@ -1,4 +1,4 @@
-//! What a peer sends, into a file, as it comes.
+//! Writes the bytes of a peer into a file as they arrive.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -84,7 +84,7 @@ pub(super) fn receive(
     Ok(received)
 }
 
-/// Waits for more: so many bytes of the buffer, one at least.
+/// Waits for more bytes. Returns how many bytes of the buffer are filled, at least one.
 fn next(peer: &mut Peer, buffer: &mut [u8], left: Option<u64>, stop: &Stop) -> Result<usize, End> {
     let most = left.map_or(buffer.len(), |left| {
         usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()))
@@ -108,7 +108,7 @@ fn next(peer: &mut Peer, buffer: &mut [u8], left: Option<u64>, stop: &Stop) -> R
             Ok(0) => return Err(End::Closed),
             Ok(count) => return Ok(count),
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // Somebody else reads the same standard input.
+            // Another process reads the same standard input and took the bytes.
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(End::Broken(error)),
         }

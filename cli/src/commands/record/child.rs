@@ -57,7 +57,7 @@ pub(super) fn run(mut command: Command) -> io::Result<End> {
 }
 
 fn pass_on(origin: &Origin, process: Pid) {
-    // What the kernel sends (a terminal's ^C), it sends to the whole group: the command has it.
+    // The kernel sends signals such as a terminal's ^C to the whole group, so the command has got the signal already.
     if origin.cause == Cause::Kernel {
         return;
     }

@@ -29,7 +29,7 @@ use super::Status;
 use crate::outputs::target;
 use crate::ui;
 
-/// What a recorder takes where nothing says where traces go; the format's own end follows.
+/// The recorder's default for the path of traces. The format's extension follows.
 const DEFAULT_OUTPUT: &str = "%e.%p.%n.";
 
 const HELP: &str = "\

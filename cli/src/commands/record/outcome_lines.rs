@@ -15,13 +15,13 @@ pub(super) struct Outcome {
     pub(super) off: Option<String>,
     /// A signal ended the command.
     pub(super) by_signal: bool,
-    /// Traces go to a stream, of which the recorder itself says what became.
+    /// The traces go to a stream. The recorder itself prints the lines about it.
     pub(super) streamed: bool,
 }
 
 const ENDED: &str = "a command that is killed writes no trace at its end, and leaves its ring";
 
-/// The lines to be said.
+/// The lines that the command prints on stderr.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
     let mut lines = Vec::new();
     match outcome.traces.as_slice() {
@@ -36,7 +36,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
         }
     }
     for (path, ring) in &outcome.rings {
-        // A process that goes on, beside traces that it has written, is as it should be.
+        // The ring of a running process needs no line if traces were written: the process still records.
         if outcome.traces.is_empty() || !ring.runs() {
             lines.push(match ring.runs() {
                 true => format!("{} was left: {}", ui::path(path), ring.in_words()),

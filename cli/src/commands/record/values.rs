@@ -15,12 +15,12 @@ use nix::sys::signal::Signal;
 
 use crate::ui;
 
-/// Rings are whole chunks of so many bytes, two at least.
+/// Bytes of a chunk. A ring has a whole number of chunks, and at least two.
 const CHUNK: u64 = 64 << 10;
-/// All rings together, where nothing says how much.
+/// Bytes of all rings together, if no option says how many.
 const DEFAULT_MEMORY: u64 = 1 << 30;
 
-/// Signals that no handler sees, and those that mean a crash.
+/// Signals that no handler can receive, and signals of crashes.
 const UNFIT: [Signal; 9] = [
     Signal::SIGKILL,
     Signal::SIGSTOP,

@@ -20,7 +20,8 @@ use crate::ring::Ring;
 /// Files that are looked at; a folder may hold a great many others.
 const MAX: usize = 100_000;
 
-/// What tells a file or folder from the one that was there before: device, inode, size, change time.
+/// Device, inode, size and change time. If they are the same as before, the file or folder is the one that was there
+/// before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Identity(u64, u64, u64, i64, i64);
 
@@ -43,7 +44,7 @@ impl Outputs {
             within.push(b"*".to_vec());
             ways.push(within);
         }
-        // A folder that is there may be a trace itself, and be replaced.
+        // If the folder exists, it may itself be a trace that the command replaces.
         if !pattern.as_bytes().ends_with(b"/") {
             ways.push(itself);
         }
@@ -127,7 +128,7 @@ fn parts(pattern: &OsStr) -> Vec<Vec<u8>> {
     parts.filter(|part| !part.is_empty()).map(globbed).collect()
 }
 
-/// With each `%` written twice, as it means itself in a pattern.
+/// The path with each `%` written twice, because `%%` in a pattern stands for `%`.
 fn doubled(path: &OsStr) -> OsString {
     let parts: Vec<&[u8]> = path.as_bytes().split(|&byte| byte == b'%').collect();
     OsString::from_vec(parts.join(&b"%%"[..]))
@@ -180,7 +181,7 @@ fn is_trace(path: &Path) -> bool {
     }
     let mut head = Vec::new();
     let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
-    // What nobody writes is a ring: it is named apart.
+    // A format that has no writer is that of rings, which the command names separately.
     read.is_ok() && of_file(&head).is_some_and(|format| !format.targets.is_empty())
 }
 

@@ -115,7 +115,8 @@ fn push_note(
         *thread = Some(note.thread);
     }
     while let Some(&last) = open.last() {
-        // What follows the end of a call at the same tick, such as the result of its caller, has fewer open calls around it.
+        // A note at the tick of a call's end may come after that end, such as the result of the caller. Then fewer
+        // calls are open around the note than around a note inside the call.
         let is_around = |call: &NearCall| {
             call.end > note.time || (call.end == note.time && call.depth < note.depth)
         };
@@ -124,7 +125,7 @@ fn push_note(
             _ => open.pop(),
         };
     }
-    // What a call says belongs to the call.
+    // A call with a note inside is no leaf: the note's line belongs below the call's line.
     if let Some(&around) = open.last()
         && let Some(Line::Call(around)) = lines.get_mut(around)
     {
@@ -138,7 +139,7 @@ fn push_note(
 fn close(lines: &[Line], open: &mut Vec<usize>, call: &NearCall) {
     while let Some(&last) = open.last() {
         let is_around = match lines.get(last) {
-            // Calls of no length at the same tick: their depths tell them apart.
+            // If both calls have no length and the same tick, their depths say which one is the outer one.
             Some(Line::Call(around)) => {
                 around.call.end > call.start
                     || (around.call.end >= call.end && around.call.depth < call.depth)

@@ -36,7 +36,7 @@ pub(super) struct NearestQuery<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Call,
-    /// So many calls that left no records.
+    /// This many calls left no records.
     Short(u64),
 }
 
@@ -64,7 +64,7 @@ pub(super) struct NearCall {
     pub(super) cpus: [Option<CpuId>; 2],
 }
 
-/// What the program said.
+/// A note of the program.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NearNote {
     distance: u64,
@@ -86,7 +86,7 @@ pub(super) struct OpenCallFacts {
     depth: u32,
 }
 
-/// So many of the nearest.
+/// The nearest items, up to a given number.
 #[derive(Debug)]
 struct NearestHeap<T> {
     heap: BinaryHeap<T>,
@@ -117,7 +117,7 @@ impl<T: Ord> NearestHeap<T> {
 pub(super) struct Nearest<'a> {
     wanted: NearestQuery<'a>,
     calls: NearestHeap<NearCall>,
-    /// Those of the thread that is wanted first.
+    /// The nearest calls of the thread that has priority.
     first: NearestHeap<NearCall>,
     notes: NearestHeap<NearNote>,
     /// Notes so far, and those that were dropped while they waited.
@@ -246,7 +246,7 @@ impl Pass for Nearest<'_> {
 
     fn ended(&mut self, ended: &EndedCall<OpenCallFacts>, is_open: bool) {
         let (start, end) = (ended.call.start, ended.end.max(ended.call.start));
-        // What came since its entry, and belongs to no call inside.
+        // The notes since the call's entry that belong to no call inside it.
         let waiting = self.waiting.get_mut(&self.thread);
         let notes = waiting.map(|notes| {
             let before = notes.partition_point(|note| note.time < start);

@@ -1,4 +1,4 @@
-//! What the program said, in the words of a replay.
+//! The program's notes, in the words of a replay.
 
 use fdr_formats::notes::{Note, NoteKind, task_state, thread_state};
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};

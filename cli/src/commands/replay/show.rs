@@ -24,7 +24,7 @@ const DURATION: usize = 9;
 const INDENT: usize = 2;
 const COLOURS: [&str; 6] = ["36", "33", "35", "32", "34", "31"];
 
-/// What is needed to say something of a line.
+/// The data for the text of a line.
 struct LinePrinter<'a> {
     info: &'a TraceInfo,
     states: Option<&'a States>,
@@ -199,7 +199,7 @@ impl LinePrinter<'_> {
         Ok(())
     }
 
-    /// A text below the calls around it, in so much room.
+    /// A text, indented below the calls around it, within `room` columns.
     fn indented(&self, line: &Line, text: &str, room: usize) -> String {
         // A deep call must still have a name.
         let indent = (line.depth() * INDENT).min(room / 2);

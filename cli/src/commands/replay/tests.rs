@@ -175,7 +175,7 @@ fn random_traces_keep_callers_of_kept_calls() {
         let some = run(wanted(30));
         assert_eq!(some.calls.len(), total.min(30), "{seed}");
         assert_eq!(some.seen, all.seen, "{seed}");
-        // Those that are kept are the first of all in the order of nearness.
+        // The kept calls are the nearest ones of all calls.
         assert_eq!(some.calls, all.calls[..some.calls.len()], "{seed}");
         for kept in &some.calls {
             let is_around = |call: &&super::nearest::NearCall| {

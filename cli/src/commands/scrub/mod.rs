@@ -1,5 +1,6 @@
-//! `fdr scrub`: a trace that can be given away. Names, arguments, events and who the trace is of are left out; calls,
-//! times, threads, tasks and states stay. It must never let a text of the trace through that was not asked for.
+//! `fdr scrub`: a trace that can be given away. Names, arguments, events, and the identity of the program and host are
+//! left out. Calls, times, threads, tasks and states stay. It must never pass on a text of the trace, unless an option
+//! keeps the text.
 
 mod rule;
 mod scrubbed;

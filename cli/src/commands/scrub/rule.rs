@@ -57,7 +57,7 @@ impl Rule {
                 self.replaced.push((new.name.clone(), old.name.clone()));
             }
         }
-        // What they touched are addresses of the program, and its files have paths.
+        // Samples have addresses of the program, and modules have the paths of its files.
         schedule.samples.clear();
         schedule.modules.clear();
         for switch in &mut schedule.switches {
@@ -162,7 +162,7 @@ impl Rule {
                 ..
             } => (self.keep.events, &self.events),
             Mark::Note { time, kind, body } => {
-                // A note that can't be read is given to nobody.
+                // A note that can't be decoded is left out, because it may contain anything.
                 let body = Note::decode(kind, body).and_then(|note| self.note(note).encode());
                 match body {
                     Some(body) => {

@@ -16,14 +16,14 @@ use crate::ui;
 
 /// Functions that are named of those whose calls a bound leaves out.
 const NAMED: usize = 3;
-/// The longest bound that is proposed, in times the one that was in force.
+/// The largest bound that is proposed, as a multiple of the current one.
 const MORE: u64 = 4;
 
 pub(super) fn write(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyhow::Result<()> {
     write_within(out, info, found, ui::columns().unwrap_or(usize::MAX))
 }
 
-/// The same in so many columns.
+/// The same within `width` columns.
 pub(super) fn write_within(
     out: &mut dyn Write,
     info: &TraceInfo,
@@ -79,7 +79,7 @@ fn not_shown(info: &TraceInfo, found: &Findings) -> Option<String> {
     Some(format!("{}: --limit {limit}", parts.join(", ")))
 }
 
-/// What to record next time, if that would say more of why one of the calls was slow.
+/// Advice on what to record next time, if this would help to explain one of the slow calls.
 fn what_would_help(found: &Findings) -> Option<&'static str> {
     let mut open = found.list.iter().filter(|finding| {
         let is_itself = finding.explained.cause == Cause::Itself;
@@ -221,7 +221,7 @@ fn path(info: &TraceInfo, finding: &Finding) -> Vec<Line> {
     rows
 }
 
-/// What another thread was in, that it usually is not in.
+/// A line about a function in which another thread was, and usually is not.
 fn meanwhile(info: &TraceInfo, finding: &Finding) -> Option<String> {
     let meanwhile = finding.meanwhile.as_ref()?;
     let nanos = |ticks| info.clock.nanos(fdr_formats::Ticks(ticks)).0;
@@ -272,7 +272,7 @@ impl Line {
         }
     }
 
-    /// What there is beside the name.
+    /// The number of characters in addition to the name.
     fn around(&self) -> usize {
         self.branch.chars().count() + self.calls.chars().count()
     }
@@ -284,7 +284,7 @@ impl Line {
         self.around() + without.chars().count() <= room
     }
 
-    /// The name in so many columns: without its crate if it must be, and then without its middle.
+    /// The line within `room` columns. If the name does not fit, it first loses its crate, and then its middle.
     fn within(&self, room: usize) -> String {
         let most = room.saturating_sub(self.around());
         let name = ui::last_parts(&self.name, most);

@@ -24,7 +24,7 @@ fn text(source: &dyn Source, found: &Findings, width: usize) -> String {
     String::from_utf8(out).expect("UTF-8")
 }
 
-/// Usual requests, and slow ones that wait for so many ms.
+/// Usual requests, and slow requests that wait for these times in ms.
 fn slow_requests(times: &[u64]) -> Script {
     let mut worker = Script::default();
     worker.usual(50);
@@ -151,7 +151,7 @@ impl Source for WaitingTrace<'_> {
     }
 }
 
-/// The body of a note of a wait that took so many ticks.
+/// The body of a note of a wait that took `waited` ticks.
 fn wait(waited: u64) -> Vec<u8> {
     let mut body = Vec::new();
     body.extend(7u64.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What is said of the states of a slow call's thread. 1 tick = 1 ns.
+//! Tests of the sentences about the states of a slow call's thread. 1 tick = 1 ns.
 
 use fdr_formats::model::{self, CpuId, Sample, Schedule, State, Switch};
 use fdr_formats::{ThreadId, Ticks};

@@ -53,7 +53,7 @@ impl Script {
         self.now += ns;
     }
 
-    /// A request whose parts take that long, and that renders so many times.
+    /// A request that is in [`LOCK`] for `lock` ns, and that calls [`RENDER`] `renders` times.
     pub(super) fn request(&mut self, lock: u64, renders: u32) {
         self.call(HANDLE, |script| {
             script.pass(100);
@@ -268,7 +268,8 @@ impl Source for MixedTrace {
     }
 }
 
-/// Two threads of a pool that run requests, each of which has two halves. One request runs halves of others while it waits.
+/// Two threads of a pool that run requests, each of which has two halves. While one request waits, its thread runs what
+/// `other` does, such as halves of other requests.
 fn pool(other: impl FnOnce(&mut Script)) -> MemoryTrace {
     let request = |script: &mut Script| {
         script.call(HANDLE, |script| {
@@ -280,7 +281,7 @@ fn pool(other: impl FnOnce(&mut Script)) -> MemoryTrace {
     let (mut one, mut two) = (Script::default(), Script::default());
     for script in [&mut one, &mut two] {
         (0..40).for_each(|_| request(script));
-        // Nobody else waits, so a thread runs a half by itself.
+        // A thread that does not wait runs a half outside of any request.
         script.call(RENDER, |script| script.pass(1000));
     }
     one.call(HANDLE, |script| {

@@ -21,7 +21,7 @@ enum AttributeOwner<'a> {
     Stack(u64, Option<u64>),
     /// The thread on a CPU.
     Cpu(&'a str),
-    /// The status or the CPU of a thread, which are told in words.
+    /// The status or the CPU of a thread. The answer's list of states has these in words.
     Status(u64),
     /// Whether a thread of the program runs on a CPU.
     CpuStatus,
@@ -179,7 +179,7 @@ fn shown<'a>(answer: &'a Answer<'_>) -> impl Iterator<Item = &'a Attribute> {
     attributes.filter(|attribute| answer.shows(attribute))
 }
 
-/// The threads with values: in the order of the trace, then those that it has no entry for.
+/// The threads with values: first those of the trace's list of threads, in its order, then those that the list lacks.
 fn threads(answer: &Answer<'_>, values: &Values<'_>) -> Vec<u64> {
     let listed = answer.info.threads.iter().map(|thread| thread.id.0);
     let mut threads: Vec<u64> = listed.filter(|&id| answer.wanted(ThreadId(id))).collect();

@@ -21,7 +21,7 @@ pub(super) struct ThreadState {
     at_least: bool,
 }
 
-/// Of all threads of which the trace knows a state at any time, by their numbers.
+/// The states of all threads for which the trace has a state at any time, in the order of their ids.
 pub(super) fn thread_states(info: &TraceInfo, time: i64) -> Vec<ThreadState> {
     let states = States::new(&info.schedule);
     let switches = info.schedule.switches.iter();

@@ -1,5 +1,6 @@
-//! The figures of an interval: the differences of two looks at a process. All of them are of whole sums, so no call is
-//! lost and none is counted twice. A call that has not ended counts with the time that it has taken. Pure.
+//! The figures of an interval: the differences of two looks at a process. Each is a difference of sums over the whole
+//! run, so no call is lost and no call is counted twice. A call that has not ended counts with the time that it has
+//! taken. Pure.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -404,7 +405,7 @@ fn row(
     }
 }
 
-/// So many of them in a second.
+/// `count` events within the time `passed`, as a number for each second.
 fn rate(count: u64, passed: Duration) -> f64 {
     let seconds = passed.as_secs_f64();
     if seconds > 0.0 {

@@ -202,7 +202,7 @@ fn write_table<T>(out: &mut dyn Write, columns: &[Column<T>], rows: &[&T]) -> an
 /// A trace that the process is asked for.
 type Dumping = Receiver<anyhow::Result<String>>;
 
-/// Shows the figures until somebody quits.
+/// Shows the figures until the user quits.
 fn live(watched: &mut Watched, first: RingSample, mut view: View) -> anyhow::Result<()> {
     let process = watched.process;
     let mut screen = Screen::open()?;
@@ -245,7 +245,7 @@ fn live(watched: &mut Watched, first: RingSample, mut view: View) -> anyhow::Res
             (dumping, view.is_dumping, is_new) = (None, false, true);
         }
         if view.is_paused || before.over.is_some() {
-            // Nothing is looked at until somebody goes on.
+            // The process is not read until the user resumes.
             due = Instant::now() + MAX;
         } else if Instant::now() >= due {
             let look = watched.look()?;

@@ -57,7 +57,7 @@ impl Watched {
         }
     }
 
-    /// Looks at the process. One that has ended is looked at a last time.
+    /// Reads the rings of the process. If the process has ended, reads them for the last time.
     ///
     /// # Errors
     /// Where it never recorded, or its rings can't be read.

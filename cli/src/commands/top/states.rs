@@ -18,7 +18,7 @@ const CHUNKS_BEFORE: u64 = 2;
 /// The times of functions in states.
 pub(super) type FunctionStates = BTreeMap<FunctionId, RowStates>;
 
-/// Those between two looks, of all threads and of each.
+/// The states of functions between two readings, of all threads together and of each thread.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StateTimes {
     /// How long that was.
@@ -27,8 +27,8 @@ pub(super) struct StateTimes {
     pub(super) threads: HashMap<ThreadId, FunctionStates>,
 }
 
-/// The last moment of a look whose states are known (or the start of the recording), and the newest chunk of each slot
-/// at that look.
+/// How far an earlier reading came: the last moment of known states (or the start of the recording), and the newest
+/// chunk of each slot.
 #[derive(Clone, Debug)]
 pub(super) struct Watermark {
     start: Ticks,

@@ -79,7 +79,7 @@ const FUNCTION: Column<Row> = Column {
 /// The columns of functions.
 const FUNCTIONS: &[Column<Row>] = &[CALLS_A_SECOND, OWN, TOTAL, P50, P99, MAX, CALLS, FUNCTION];
 
-/// Those where states are known.
+/// The columns of functions if states are known.
 const WITH_STATES: &[Column<Row>] = &[
     CALLS_A_SECOND,
     Column { from: 100, ..OWN },

@@ -38,7 +38,7 @@ pub(super) struct Api {
 #[derive(Serialize)]
 pub(super) struct Info<'a> {
     version: &'static str,
-    /// Of a process that runs: the number of the snapshot that is shown.
+    /// If the traces are of a running process, the number of the current snapshot.
     snapshot: Option<u64>,
     traces: Vec<TraceOf<'a>>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Info<'a> {
 #[derive(Serialize)]
 pub(super) struct TraceOf<'a> {
     pub(super) file: String,
-    /// The same as a word of a shell; empty if it is no file.
+    /// The file's name as a word of a shell. Empty: the trace is no file.
     pub(super) word: String,
     pub(super) format: &'a str,
     pub(super) program: &'a str,
@@ -202,7 +202,7 @@ fn unix_error(clock: &Clock, ends: [u64; 2]) -> Option<u64> {
     Some((1_000 + of_rate.ceil() as u64).saturating_add(moved))
 }
 
-/// What has to be said of a trace before its figures are believed.
+/// The warnings about a trace that a reader of its figures needs.
 pub(super) fn notes(viewed: &ViewedTrace, words: Words) -> Vec<String> {
     let info = viewed.info();
     let mut notes = viewed.notes.clone();

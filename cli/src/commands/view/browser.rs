@@ -12,7 +12,7 @@ use crate::ui;
 /// Opens the page. Returns the folder of the file, which is removed when that is dropped or a signal ends the command.
 /// Where there is no browser, the person opens the address.
 pub(super) fn open(address: &str) -> Option<Pending> {
-    // The name can't be guessed, so nobody can be there before us.
+    // The name can't be guessed, so no other user can make the folder before us.
     let number = RandomState::new().hash_one(0);
     let folder = env::temp_dir().join(format!("fdr-view-{number:016x}"));
     let opened = Pending::folder(&folder, false).and_then(|folder| {
@@ -48,7 +48,7 @@ fn begin(file: &Path) -> anyhow::Result<()> {
         .stderr(Stdio::null());
     let started = command.spawn();
     let mut child = started.map_err(|error| anyhow::anyhow!("xdg-open: {error}"))?;
-    // Somebody has to wait for it.
+    // Without a wait, the child would stay a zombie.
     std::thread::spawn(move || child.wait());
     Ok(())
 }

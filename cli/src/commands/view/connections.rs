@@ -84,8 +84,8 @@ fn begin(stream: TcpStream) -> io::Result<Connection> {
     })
 }
 
-/// Waits until something comes, or a connection has waited too long. Whether somebody new is there; and of each
-/// connection, whether it can be read.
+/// Waits until a peer connects, a connection can be read, or a connection has waited too long. Returns whether there is
+/// a new peer, and which of the connections can be read.
 fn wait(listener: &TcpListener, waiting: &VecDeque<Connection>) -> (bool, Vec<bool>) {
     let end = waiting.iter().map(|connection| connection.end).min();
     let left = end.map(|end| end.saturating_duration_since(Instant::now()));

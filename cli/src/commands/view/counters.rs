@@ -46,7 +46,7 @@ impl Values {
     }
 }
 
-/// Joins the values of each stretch of so many ticks.
+/// Joins the values within each stretch of `ticks` ticks.
 pub(super) fn thin(values: impl Iterator<Item = Values>, ticks: u64) -> Vec<Values> {
     let mut kept: Vec<Values> = Vec::new();
     for values in values {

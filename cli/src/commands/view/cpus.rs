@@ -22,7 +22,8 @@ pub(super) struct Cpus {
     coarse: u64,
 }
 
-/// Joins stays that begin within so many ticks. Of these, the last counts.
+/// Joins stays that begin less than `ticks` ticks after the first one of their group. The last stay of a group replaces
+/// the others.
 fn thin(stays: impl Iterator<Item = CpuStay>, ticks: u64) -> Vec<CpuStay> {
     let mut kept: Vec<CpuStay> = Vec::new();
     // Where the stretch of the last one begins.

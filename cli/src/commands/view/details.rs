@@ -1,4 +1,5 @@
-//! What is known of one call: its own time, its arguments and its CPU, from its stretch of its thread.
+//! The facts about one call: its own time, its arguments and its CPU. They are read from the call's stretch of its
+//! thread.
 
 use fdr_formats::calls::{CallStack, EndedCall, OpenCall};
 use fdr_formats::notes::{Note, NoteKind};

@@ -26,8 +26,8 @@ pub(super) struct Head<'a> {
 }
 
 impl<'a> TraceOf<'a> {
-    /// The facts of a trace that are in a page for other people. The pattern below names each field, so a new field
-    /// does not compile before its author has decided whether such a page may have it.
+    /// The facts of a trace for a page that is given to other people. The pattern below names each field. So after a
+    /// field is added, the code does not compile until its author decides whether such a page has the field.
     pub(super) fn to_give_away(viewed: &'a ViewedTrace) -> TraceOf<'a> {
         let mut trace = TraceOf::new(viewed);
         let TraceOf {
@@ -55,7 +55,7 @@ impl<'a> TraceOf<'a> {
             counters: _,
             tasks: _,
         } = &mut trace;
-        // The folder is one of whoever sends the page.
+        // Only the file's name is in the page. The folder's name belongs to the sender of the page.
         let name = viewed.path.file_name().unwrap_or_default();
         *file = name.to_string_lossy().into_owned();
         *word = ui::shell(Path::new(name));
@@ -91,7 +91,7 @@ struct RowOf {
     max_ns: Option<u64>,
 }
 
-/// Of `fdr slow --json`, the calls and their causes, without what the program said in them.
+/// The calls and their causes from `fdr slow --json`, without the arguments and events of the program.
 #[derive(Deserialize, Serialize)]
 pub(super) struct SlowCalls {
     calls: Vec<SlowCall>,

@@ -1,5 +1,5 @@
-//! As much of HTTP/1.1 as a page of ours needs: one request of a connection, `GET` alone, and an answer. A head of more
-//! than 8 KiB is refused. [`httparse`] reads the head.
+//! The part of HTTP/1.1 that our page needs: one `GET` request on each connection, and its answer. A head of more than
+//! 8 KiB is refused. [`httparse`] reads the head.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -67,7 +67,7 @@ impl Answer {
     }
 }
 
-/// What is said of a status.
+/// The phrase behind a status code.
 fn phrase(status: u16) -> &'static str {
     match status {
         200 => "OK",

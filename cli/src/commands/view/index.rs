@@ -1,5 +1,5 @@
-//! What the page knows of a trace: the calls of each thread at several resolutions, gaps, events, and places from which
-//! calls can be followed again. It is made in one pass over the trace, while pictures of what is known already are
+//! The page's index of a trace: the calls of each thread at several resolutions, gaps, events, and places from which a
+//! thread can be decoded again. It is made in one pass over the trace, while pictures of what is known already are
 //! drawn.
 
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ pub(super) struct Checkpoint {
 /// What stands beside the calls.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Sign {
-    /// So many records are missing up to that time.
+    /// `records` records are missing from the sign's time up to `until`.
     Gap { until: u64, records: u64 },
     /// The clock began anew.
     Break,
@@ -90,7 +90,7 @@ pub(super) struct ReadProblems {
 }
 
 impl Index {
-    /// An empty one, for so many items in all.
+    /// An empty index for at most `most` items in all.
     pub(super) fn new(source: &dyn Source, most: usize) -> Index {
         let threads = &source.info().threads;
         let of_lane: Vec<u64> = (0..source.lanes())
@@ -177,7 +177,7 @@ impl Index {
         self.is_lane_a_thread && self.line(thread).is_some_and(|line| line.is_done)
     }
 
-    /// First and last tick of the trace: of its calls, or else of its notes.
+    /// First and last tick of the trace's calls. If it has no calls, first and last tick of its notes.
     pub(super) fn span(&self) -> Option<(u64, u64)> {
         let join = |one: (u64, u64), other: (u64, u64)| (one.0.min(other.0), one.1.max(other.1));
         let lines = || (0..self.len()).filter_map(|nth| self.line(nth));
@@ -186,7 +186,7 @@ impl Index {
         calls.reduce(join).or_else(noted)
     }
 
-    /// So many bytes more were read.
+    /// Adds to the number of bytes that were read.
     pub(super) fn advance(&self, bytes: u64) {
         // Relaxed: a number for people.
         self.done.fetch_add(bytes, Ordering::Relaxed);

@@ -22,7 +22,7 @@ pub(super) struct LiveTraces {
     taking: Mutex<()>,
 }
 
-/// The process that is meant, if a number is given and no file has it as its name.
+/// The process, if the only argument is a number and no file has that name.
 pub(super) fn process(named: &[PathBuf]) -> Option<u32> {
     let [name] = named else { return None };
     let number = process_number(name.to_str()?).ok()?;

@@ -1,4 +1,4 @@
-//! The paths of calls as the page draws them. Those too small to see are left out, and counted.
+//! The paths of calls as the page draws them. Paths that are too small to see are left out, and counted.
 
 use serde::Serialize;
 

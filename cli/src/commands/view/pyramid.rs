@@ -108,7 +108,7 @@ impl Row {
         self.items.push(item);
     }
 
-    /// Those that overlap a stretch of time.
+    /// The items that overlap a stretch of time.
     pub(super) fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Item> + '_ {
         let first = self.items.partition_point(|item| item.end < from);
         let items = self.items.get(first..).unwrap_or(&[]);
@@ -131,7 +131,7 @@ impl Row {
 /// One resolution.
 #[derive(Debug)]
 pub(super) struct Level {
-    /// Calls of so many ticks are by themselves.
+    /// A call of at least this many ticks is an item of its own.
     pub(super) least: u64,
     /// By depth.
     pub(super) rows: Vec<Row>,
@@ -159,7 +159,7 @@ pub(super) struct Pyramid {
 }
 
 impl Pyramid {
-    /// One of so many items at most.
+    /// A pyramid of at most `most` items.
     pub(super) fn new(most: usize) -> Pyramid {
         let level = |least| Level {
             least,
@@ -280,7 +280,7 @@ impl Pyramid {
         kept.unwrap_or(&self.levels[0])
     }
 
-    /// The highest level on which nothing of so many ticks is joined, or the lowest there is.
+    /// The highest level on which calls of `ticks` ticks are not joined. If there is none, the lowest level.
     pub(super) fn level(&self, ticks: u64) -> &Level {
         let mut fitting = self.levels.iter().rev();
         let found = fitting.find(|level| level.is_kept && level.least <= ticks);

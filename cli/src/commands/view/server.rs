@@ -14,11 +14,11 @@ use super::http::{self, Answer, Request};
 
 /// Connections with the token that are served at the same time.
 const MAX_CONNECTIONS: usize = 64;
-/// So long after the last page was closed, the server ends.
+/// The server ends if this time has passed since the last page was closed.
 const LINGER: Duration = Duration::from_secs(60);
-/// So long after the start, no browser is waited for any more.
+/// The file that leads the browser to the page is removed after this time, even if no page came.
 const LEADING: Duration = Duration::from_secs(120);
-/// How often a page that is open is told that we are there.
+/// The time between two signs of life that an open page gets.
 const BEAT: Duration = Duration::from_secs(2);
 
 /// Answers the requests of the page: the path behind the token, and the values.
@@ -26,7 +26,7 @@ pub(super) trait Pages: Send + Sync + 'static {
     fn answer(&self, path: &str, request: &Request, asker: WaitingPeer<'_>) -> Answer;
 }
 
-/// Who waits for an answer.
+/// The peer that waits for an answer.
 #[derive(Clone, Copy)]
 pub(super) struct WaitingPeer<'a>(Option<&'a TcpStream>);
 
@@ -53,7 +53,7 @@ struct Shared {
     presence: Mutex<Presence>,
 }
 
-/// Who looks at the page.
+/// The open pages.
 #[derive(Debug, Default)]
 struct Presence {
     pages: usize,
@@ -124,7 +124,7 @@ impl Server {
     }
 }
 
-/// A name that nobody can guess.
+/// A random token that no other user can guess.
 fn token() -> anyhow::Result<String> {
     let mut bytes = [0_u8; 16];
     let mut random = std::fs::File::open("/dev/urandom").context("/dev/urandom")?;
@@ -272,7 +272,7 @@ mod tests {
         shared
     }
 
-    /// Works until nobody waits for the answer.
+    /// Works until the peer no longer waits for the answer.
     struct Endless(Mutex<std::sync::mpsc::Sender<&'static str>>);
 
     impl Pages for Endless {
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    /// Keeps so many connections open that have sent half a request. Each that is closed is opened again.
+    /// Keeps `count` connections open, each of which has sent half a request. If one is closed, opens it again.
     fn keep_half_open(port: u16, count: usize, end: &AtomicBool) {
         let connect = || {
             let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;

@@ -1,6 +1,6 @@
-//! A stretch of time of a trace as a source: each thread is followed from the last place before the stretch, where its
-//! open calls are known, and no further than the stretch. The calls before and behind are counted, and no more, which
-//! is quick. A selection around it cuts it exactly.
+//! A stretch of time of a trace as a source. The index has places at which the open calls of a thread are known. Each
+//! thread is decoded from the last such place before the stretch to the end of the stretch. Calls before and behind are
+//! only counted, which is quick. A selection around this source cuts the stretch exactly.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

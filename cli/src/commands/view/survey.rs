@@ -1,5 +1,5 @@
-//! All calls of some functions: how many there are, how long they took, and where one of them is among them. Made in
-//! one pass over the trace.
+//! A survey of all calls of some functions: how many there are, how long they took, and the rank of one call among
+//! them. It takes one pass over the trace.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};

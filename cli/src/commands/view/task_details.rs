@@ -26,7 +26,7 @@ pub(super) struct TaskOf {
     elapsed_ns: u64,
     busy_ns: u64,
     polls: u64,
-    /// Those in the trace, or some of them.
+    /// The polls in the trace, or some of them.
     list: Vec<PollOf>,
     /// How many are in the trace, and how many of them come before the list.
     known: usize,

@@ -50,7 +50,7 @@ pub(super) struct ViewedTrace {
     heavy: Mutex<()>,
 }
 
-/// A stretch of time that somebody marked, in ns since the trace's first record, and threads.
+/// A stretch of time that the user marked, in ns since the trace's first record, and threads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MarkedRange {
     pub(super) from_ns: Option<u64>,
@@ -59,7 +59,7 @@ pub(super) struct MarkedRange {
     pub(super) threads: Vec<usize>,
 }
 
-/// A source that somebody else holds, too.
+/// A source with another owner, too.
 struct Shared(Arc<dyn Source>);
 
 impl Source for Shared {

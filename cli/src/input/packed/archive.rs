@@ -36,7 +36,7 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// Of a folder that holds files and nothing else, under that name.
+    /// An archive of a folder that has only files. Their names in the archive begin with `name`.
     ///
     /// # Errors
     /// Where it holds something else, or can't be read.
@@ -73,7 +73,7 @@ impl Archive {
         })
     }
 
-    /// The head of a file: the same for the same bytes, whoever owns them.
+    /// The head of a file. It does not depend on the file's owner and times, so equal files give equal archives.
     fn head(&self, path: &Path, size: u64) -> io::Result<Header> {
         let mut head = Header::new_ustar();
         head.set_path(self.name.join(path.file_name().unwrap_or_default()))?;

@@ -124,7 +124,7 @@ impl<'a> Frames<'a> {
             };
             at += 3 + stored;
             if block & 1 == 1 || at >= self.size {
-                // One that is not the last wants another behind it.
+                // If the file ends behind a block that is not the last one, the head of the next block is missing.
                 at += if block & 1 == 1 { header.checksum } else { 3 };
                 break;
             }
@@ -221,7 +221,7 @@ mod tests {
         all
     }
 
-    /// A frame by hand: a single segment of 5 bytes, `a` and then `bbbb`, and a checksum that nobody looks at.
+    /// A frame by hand: a single segment of 5 bytes, `a` and then `bbbb`, and a checksum that this code does not check.
     const BY_HAND: [u8; 18] = [
         0x28, 0xb5, 0x2f, 0xfd, 0x24, 5, // magic; single segment, with a checksum; 5 bytes
         0b1000, 0, 0, b'a', // one byte as it is
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn every_size_of_header_is_known() {
-        // Of 300 bytes on, the size is told less 256.
+        // A size from 256 to 65,791 is stored in two bytes, less 256.
         for bytes in [0, 1, 255, 256, 300, 65_791, 65_792, 200_000] {
             let packed = zstd::bulk::compress(&vec![7; bytes], 1).unwrap();
             let found = all(&packed);

@@ -13,10 +13,10 @@ use zstd::stream::raw::{DParameter, Decoder, Operation};
 use super::frames::{self, Frame};
 use crate::memory::{self, BorrowedMemory};
 
-/// Bytes of the largest window, as a power of two: 128 MiB, what `zstd` itself takes without being asked.
+/// The base-2 logarithm of the largest window in bytes: 128 MiB, which is the default limit of `zstd` itself.
 const MAX_WINDOW: u32 = 27;
 const BUFFER: usize = 128 << 10;
-/// What each thread may have at the same time as the others, in bytes; our own frames hold half of it.
+/// Windows of up to this many bytes may be in all threads at the same time. The frames that we write need half of it.
 const SMALL_WINDOW: u64 = 8 << 20;
 
 /// Why nothing was unpacked.

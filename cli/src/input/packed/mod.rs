@@ -99,9 +99,9 @@ fn start_of(file: &File) -> io::Result<impl Read> {
 /// How a file is to be unpacked.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UnpackOptions {
-    /// As much as it holds.
+    /// There is no limit on the unpacked size.
     pub(crate) any_size: bool,
-    /// Without a word of how far it is.
+    /// No progress is shown.
     pub(crate) quiet: bool,
 }
 

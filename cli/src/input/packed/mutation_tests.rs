@@ -60,7 +60,7 @@ fn file(bytes: &[u8]) -> FileBytes {
     FileBytes::new(file).unwrap()
 }
 
-/// How often a changed file gave other bytes without a word, and how often damage was told.
+/// How often a changed file gave other bytes without a report of damage, and how often damage was reported.
 #[derive(Debug, Default)]
 struct MutationCounts {
     other: u32,

@@ -6,8 +6,8 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use zstd::bulk::Compressor;
 
-/// Bytes of a frame when unpacked: larger ones save less than 1 % of the file, and leave less to do at the
-/// same time.
+/// Bytes of an unpacked frame. Larger frames make the file less than 1 % smaller, but fewer cores can work at the same
+/// time.
 pub(crate) const FRAME: usize = 4 << 20;
 
 /// What was packed, in bytes.
@@ -17,7 +17,7 @@ pub(crate) struct Packed {
     pub(crate) after: u64,
 }
 
-/// Whose fault it is.
+/// Which side failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Input(io::Error),

@@ -1,5 +1,5 @@
-//! What gzip (RFC 1952) and xz compress: members, or streams, one after the other, each decoded from its beginning by
-//! one thread.
+//! Reads gzip (RFC 1952) and xz. A gzip file has members one after the other, and an xz file has streams. One thread
+//! decodes each from its beginning.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -69,7 +69,7 @@ impl Read for From<'_> {
     }
 }
 
-/// Where the next byte that nobody took is.
+/// The offset of the next byte that the decoder has not consumed.
 fn position(reader: &BufReader<From<'_>>) -> u64 {
     reader.get_ref().at - reader.buffer().len() as u64
 }

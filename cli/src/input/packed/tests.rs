@@ -31,7 +31,7 @@ fn unpack_with(packed: &[u8], most: u64, jobs: usize) -> Result<(Vec<u8>, Option
     Ok((plain, damage))
 }
 
-/// What is in it as far as it is intact, and whether there is damage.
+/// The unpacked bytes up to the first damage, and that damage, if there is any.
 fn unpacked(packed: &[u8]) -> (Vec<u8>, Option<Fault>) {
     let first = unpack_with(packed, 1 << 30, 3).unwrap();
     assert_eq!(unpack_with(packed, 1 << 30, 1).unwrap(), first);

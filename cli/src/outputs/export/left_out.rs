@@ -1,4 +1,4 @@
-//! What an export's format has no place for: counted while the trace passes by, and told in the end.
+//! Counts the parts of a trace that an export's format can't hold, and reports them at the end.
 
 use fdr_formats::notes::NoteKind;
 use fdr_formats::{Losses, Mark, Thread};
@@ -6,7 +6,7 @@ use fdr_formats::{Losses, Mark, Thread};
 use super::Holds;
 use super::facts::Facts;
 
-/// Counts of what a format has no place for.
+/// The counts of parts that a format can't hold.
 #[derive(Default)]
 pub(super) struct LeftOut {
     arguments: u64,

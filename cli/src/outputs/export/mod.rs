@@ -39,7 +39,7 @@ type Out = BufWriter<Box<dyn Write + Send>>;
 /// A format that is written and not read.
 pub(crate) struct Export {
     pub(crate) target: Target,
-    /// What it has a place for.
+    /// The parts of a trace that the format can hold.
     holds: Holds,
     make: Make,
 }
@@ -56,7 +56,7 @@ enum Make {
     Paths(paths::WriteSums),
 }
 
-/// What a format has a place for. The rest is counted and told.
+/// The parts of a trace that a format can hold. Other parts are counted and reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct Holds {
     /// Arguments and results of calls.

@@ -144,7 +144,7 @@ struct KeyValue {
     value: Option<AnyValue>,
 }
 
-/// One of them is there.
+/// Exactly one of the fields is set.
 #[derive(Clone, PartialEq, Message, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct AnyValue {

@@ -145,8 +145,8 @@ impl Tables<'_> {
         part.function.push(Function {
             id,
             name,
-            // Go's pprof takes a name that is the system's, too, for one of C++, and cuts what is in angle
-            // brackets out of it. So all methods of a trait would be one function.
+            // If `system_name` were the name, too, Go's pprof would take the name for one of C++, and cut out the text
+            // in angle brackets. Then all methods of a trait would be one function.
             system_name: 0,
             filename,
             start_line: line.into(),

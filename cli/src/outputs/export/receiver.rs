@@ -56,7 +56,7 @@ pub(super) trait Receiver: Send {
 /// A call that has ended.
 pub(super) struct ReceivedCall<'a> {
     pub(super) function: FunctionId,
-    /// As they were measured.
+    /// The measured times.
     pub(super) start: u64,
     pub(super) end: u64,
     /// The end, and not before anything else of the thread.

@@ -46,7 +46,7 @@ struct Line {
     seen: u64,
     /// Calls that were entered before the first record, innermost first, until that comes.
     earlier: Vec<FunctionId>,
-    /// Those of them that have not ended.
+    /// How many of the earlier calls have not ended.
     around: usize,
     /// The last edge was an entry.
     is_entry: bool,
@@ -85,7 +85,7 @@ impl Ending<'_> {
         self.scale.nanos(time).0.saturating_sub(self.start_ns)
     }
 
-    /// The same, not before what was given.
+    /// Returns the time, but no earlier time than that of the last edge. Counts an edge that was moved.
     fn reach(&mut self, at: u64) -> u64 {
         self.losses.moved += u64::from(at < *self.now);
         *self.now = at.max(*self.now);

@@ -130,7 +130,8 @@ impl Tasks {
                 open.push((*id, task));
             }
         }
-        // The end of a task may be overwritten, while an older note of it is not. Those with the latest notes are open.
+        // The last note of a task may be overwritten although an older note is not, so some of these tasks may have
+        // ended. The tasks with the latest notes count as open.
         open.sort_by_key(|(id, task)| (std::cmp::Reverse(task.time), *id));
         open.retain(|(_, task)| {
             let name = name_of(info, task.function);

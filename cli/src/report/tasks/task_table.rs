@@ -36,8 +36,8 @@ pub(crate) struct Task {
 }
 
 impl Task {
-    /// What a note says, which was written at that time on that thread: the id of the task, and the task. `None`: the note
-    /// is of something else.
+    /// The id and the state of the task that the note is about. `time` and `thread` are those of the note. `None`: the
+    /// note is not about a task.
     pub(crate) fn from_note(note: &Note<'_>, time: Ticks, thread: ThreadId) -> Option<(u64, Task)> {
         let Note::Task {
             task,
@@ -73,7 +73,7 @@ impl Task {
         matches!(self.state, task_state::FINISHED | task_state::DROPPED)
     }
 
-    /// Takes what a later note, or one of another thread, says.
+    /// Adds another note of the same task: a later one, or one of another thread. The newest of both notes remains.
     pub(crate) fn join(&mut self, mut other: Task) {
         let order = |task: &Task| (task.has_ended(), task.polls, task.time);
         if order(self) < order(&other) {
@@ -145,7 +145,7 @@ impl TraceTasks {
         }
     }
 
-    /// Whether one of the tasks around a task is an outer one that is meant.
+    /// Whether the condition `is_meant` holds for the parent of a task, or for an ancestor.
     pub(crate) fn is_inside(&self, task: u64, is_meant: impl Fn(u64) -> bool) -> bool {
         let mut at = task;
         // A trace may be damaged, and parents be a circle.
@@ -217,7 +217,8 @@ impl GroupingField {
         }
     }
 
-    /// The value of a task whose note stands in the innermost open call. The calls around do not get it.
+    /// Takes the value of the innermost open call, for a task whose note is in that call. Outer calls do not get the
+    /// value.
     fn of_task(&mut self) -> Option<String> {
         self.open.last_mut().and_then(Option::take)
     }

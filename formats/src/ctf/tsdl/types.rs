@@ -72,7 +72,7 @@ pub(in super::super) enum Type {
         height: u32,
     },
     Variant {
-        /// One of the options, by the field with this path.
+        /// The path of the field that selects one of the options.
         tag: Option<String>,
         options: Arc<[Field]>,
         height: u32,

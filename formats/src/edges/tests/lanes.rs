@@ -1,4 +1,4 @@
-//! Calls that overlap: the lanes that they get, and what is told where none is left.
+//! Calls that overlap: the lanes that they get, and the problem that is reported when no lane is left.
 
 use super::*;
 

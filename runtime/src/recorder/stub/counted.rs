@@ -1,9 +1,9 @@
 //! x86-64: the calls of a function whose calls are only counted, by the convention of [`stub`](super).
 //! Async-signal-safe. This code must never read a clock, nor write anything but the count.
 //!
-//! An entry adds 1 to the row of its function in the thread's totals, by one instruction, so a signal handler may
-//! do the same at any moment. It returns 0 in r11d, so the call has no exit. Rust gets the call if the function has no
-//! row yet. Only functions whose id is in the table of rows are counted so.
+//! An entry adds 1 to the row of its function in the thread's totals. It does so by one instruction, so a signal
+//! handler may do the same at any moment. It returns 0 in r11d, so the call has no exit. If the function has no row
+//! yet, Rust code takes over. Only functions whose id is in the table of rows are counted in this way.
 
 use core::mem::offset_of;
 

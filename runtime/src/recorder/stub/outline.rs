@@ -22,8 +22,8 @@ pub(super) fn prepare() {
     HAS_XSAVE.store(u32::from(has), Ordering::Relaxed);
 }
 
-// Calls r9(r10, r11d, rdx, ecx, &r11): slot, word, ticks, CPU, and where r11 is kept meanwhile. Returns to the
-// caller of the stub. Only the stubs jump to it, with their stack unchanged.
+// Calls r9(r10, r11d, rdx, ecx, &r11). The arguments are slot, word, ticks, CPU, and the place where r11 is saved
+// during the call. Returns to the caller of the stub. Only the stubs jump to it, with their stack unchanged.
 code!(
     "outline",
     [

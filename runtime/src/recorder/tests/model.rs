@@ -2,9 +2,9 @@
 //! `recorder::writer`, `ring`, `dump::snapshot` and `dump::tail` in every order that the memory model
 //! allows (up to [`PREEMPTIONS`]). `mutants` then takes away one ordering after the other.
 //!
-//! What is not modelled: words of a chunk besides the first ones of preamble and records (two loops treat all of them
-//! alike), what the owner alone reads, and the assembly of `stub`, which `stub`'s own tests hold to the writer. No
-//! model may pass with every mutant, because then it would prove nothing.
+//! Three things are not modelled. A chunk has only the first words of its preamble and its records, because two loops
+//! treat all words alike. Words that only the owner reads are left out. The assembly of `stub` is left out, because its
+//! own tests compare it with the writer. No model may pass with every mutant, because then it would prove nothing.
 
 mod checks;
 mod holder;

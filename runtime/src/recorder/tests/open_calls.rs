@@ -403,7 +403,7 @@ fn the_threshold_follows_what_the_ring_holds() {
     let (slot, calls) = (rig.slot(), rig.open_calls());
     let keep = 1_000_000;
     let mut now = 1000;
-    // A chunk is opened so many ticks after the last one. What the threshold is then.
+    // Opens a chunk `ticks` after the last one, and returns the threshold after that.
     let mut open = |ticks: u64| {
         now += ticks;
         let stamp = crate::clock::Stamp { ticks: now, cpu: 0 };

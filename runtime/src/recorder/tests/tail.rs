@@ -51,7 +51,7 @@ fn write(slot: &Slot, number: u64) {
     writer::write(slot, (number as u32) << 4, stamp);
 }
 
-/// Who follows, and what was found so far.
+/// A follower of a slot, and what it has read so far.
 struct Follower {
     tail: Tail,
     decoder: ChunkDecoder,
@@ -73,7 +73,7 @@ impl Follower {
         }
     }
 
-    /// The next part, checked; false where there is none.
+    /// Reads the next part and checks it. False: there is no further part.
     fn step(&mut self, slot: &Slot, partial: bool) -> bool {
         match self.tail.next(slot, partial, &mut self.buffer) {
             Next::Part {

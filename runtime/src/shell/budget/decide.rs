@@ -17,10 +17,11 @@ const MAX_PAUSE_NS: u64 = 64_000_000_000;
 
 const MILLION: u64 = 1_000_000;
 
-/// A function is not a slow one if at most one of so many calls is long: its thread was preempted in that call.
+/// If at most one in this many calls of a function is long, the function is not slow: the thread was preempted in the
+/// long call.
 const PREEMPTED: u64 = 10_000;
-/// The same for a recursive function, whose outermost calls are long. It is looked at only if that is all that is left to
-/// keep the budget.
+/// The same for a recursive function, whose outermost calls are long. Such a function is only looked at if nothing else
+/// keeps the budget.
 const RECURSIVE: u64 = 500;
 
 /// The cost of calls, and the share of the CPU time that they may cost.
@@ -324,7 +325,7 @@ mod tests {
         timed_ns: 50,
     };
 
-    /// Functions that a scope chose, with so many timed and counted calls since the last check.
+    /// Functions that a scope chose, each with its timed and its counted calls since the last check.
     fn functions(calls: &[(u64, u64)]) -> Vec<Function> {
         let function = |&(calls, counted): &(u64, u64)| Function {
             calls: 1_000_000 + calls,

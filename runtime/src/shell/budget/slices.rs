@@ -19,8 +19,8 @@ const COUNT_NS: u64 = 1_000_000;
 /// A slice of counting may slow the program down by 1/PART_OF_COUNTING. A slice of a single function may slow it down
 /// more.
 const PART_OF_COUNTING: u64 = 10;
-/// By how much a call that is counted slows the program down, ns, and how far that may be off: in some programs it hides
-/// behind their own instructions, in others nothing does.
+/// The time by which counting a call slows the program down, in ns, and the error of this number. In some programs the
+/// CPU does this work beside the program's own instructions. In others it can't.
 const SLOWS_NS: [f64; 2] = [2.5, 2.0];
 /// The mean pauses between two slices of counting, at most, ns.
 const MAX_GAP_NS: u64 = 20_000_000;

@@ -33,7 +33,7 @@ pub trait Entries {
     fn line(&self, index: u32) -> Result<Line, Error>;
 }
 
-/// Waits for so many entries, and prints each in a line.
+/// Waits for `wanted` entries, and prints each in a line.
 pub fn print(entries: &mut dyn Entries, wanted: usize) -> Result<(), Error> {
     let end = Instant::now() + Duration::from_secs(60);
     let last = u32::try_from(wanted)?.saturating_sub(1);

@@ -9,7 +9,7 @@ use futures::{join, select};
 use smol::Timer;
 use smol::future::{or, yield_now};
 
-/// One that ends after so many turns, and one that never ends.
+/// A future that ends after `turns` turns, and one that never ends.
 macro_rules! parts {
     ($($ends:ident $never:ident),*) => {$(
         #[fdr::traced]
@@ -74,7 +74,7 @@ async fn timeouts() -> u32 {
     one + two
 }
 
-/// Ten futures in any order. Two more are in the set when it is dropped: nobody has polled the second set.
+/// Ten futures in any order. Two more are in a second set, which is dropped before it was polled.
 #[fdr::traced]
 async fn sets() -> u32 {
     let mut set: FuturesUnordered<_> = (0..10).map(unordered).collect();
@@ -89,7 +89,7 @@ async fn sets() -> u32 {
     sum
 }
 
-/// Streams: four at once, one after the other, and a loop that is a task of its own.
+/// Streams: one with four futures at once, one with one future after the other, and one in a loop that is its own task.
 #[fdr::traced]
 async fn streams() -> u32 {
     let numbers = || stream::iter(1..=5);
@@ -143,7 +143,7 @@ impl Store for Memory {
 async fn methods() -> u32 {
     let store: Box<dyn Store + Sync> = Box::new(Memory);
     let found = store.twice(3).await;
-    // Nobody polls this one.
+    // This future is never polled.
     drop(store.get(4));
     found + Memory.fetch(1).await
 }

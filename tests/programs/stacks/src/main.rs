@@ -1,6 +1,6 @@
 //! Takes one of the ways into the recorder, on a thread whose stack is filled with a pattern and ends at a guard.
-//! Prints how many bytes of the stack were used. `stacks WAY` has a large stack; `stacks WAY BYTES` has that many bytes
-//! and what an empty thread takes.
+//! Prints how many bytes of the stack were used. With `stacks WAY` the stack is large. With `stacks WAY BYTES` it has
+//! BYTES bytes in addition to what an empty thread uses.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -49,7 +49,7 @@ fn dump() {
     fdr::dump().expect("a dump");
 }
 
-/// The child's stack is a copy: what it takes is measured in it.
+/// The child has a copy of the stack, so it measures the use itself.
 fn in_child(body: fn()) {
     // SAFETY: the child calls nothing that another thread may hold a lock of.
     unsafe {
@@ -104,7 +104,7 @@ static EMPTY: AtomicUsize = AtomicUsize::new(0);
 /// Takes the measure: the bytes above the lowest one that is not as it was painted.
 fn note_used() {
     let (base, words) = (BASE.load(Ordering::SeqCst), WORDS.load(Ordering::SeqCst));
-    // SAFETY: the stack of the one thread that is measured; nobody writes below what is in use.
+    // SAFETY: the stack of the one thread that is measured. No code writes below the part that is in use.
     let untouched = (0..words).take_while(|&nth| unsafe { base.add(nth).read_volatile() } == PAINT);
     let used = (words - untouched.count()) * 8;
     // SAFETY: set by `main`, mapped for good.
@@ -129,7 +129,7 @@ extern "C" fn run(way: *mut c_void) -> *mut c_void {
     null_mut()
 }
 
-/// Runs `way` on a thread with so much stack, and takes the measure.
+/// Runs `way` on a thread with a stack of this size, and measures how much of it is used.
 fn on_thread(way: fn(), size: usize) {
     let size = size.next_multiple_of(64);
     let mapped = size.next_multiple_of(GUARD);

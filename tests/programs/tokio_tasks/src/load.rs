@@ -52,7 +52,7 @@ async fn request(work: u64) -> u64 {
     sum
 }
 
-/// Measures the polls of a future from outside. After so many polls, if any are said, it drops the future.
+/// Measures the polls of a future from outside. If `patience` is a number, it drops the future after that many polls.
 struct Measured<F> {
     inner: Option<Pin<Box<F>>>,
     patience: Option<u32>,
@@ -101,7 +101,7 @@ impl<F: Future> Future for Measured<F> {
     }
 }
 
-/// Runs so many tasks, and prints the sums.
+/// Runs `tasks` tasks, and prints the sums.
 pub async fn run(tasks: u64, work: u64) {
     let mut set = JoinSet::new();
     for number in 0..tasks {

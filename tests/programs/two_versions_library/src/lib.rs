@@ -1,6 +1,6 @@
 //! A traced function of a library that is on another version of the recorder than the program.
 
-/// It calls itself as often as it is told.
+/// Calls itself `depth` times.
 #[fdr::traced]
 pub fn theirs(depth: u32) -> u32 {
     match depth {

@@ -121,7 +121,7 @@ extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut lib
     HANDLED.fetch_add(1, Ordering::Relaxed);
     let former = FORMER.load(Ordering::Relaxed);
     if former > libc::SIG_IGN {
-        // SAFETY: the recorder's is of this type, and nobody else has installed one.
+        // SAFETY: the recorder's handler is of this type, and no other code has installed one.
         let former: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
             unsafe { std::mem::transmute(former) };
         former(signal, info, context);
@@ -227,7 +227,7 @@ fn children() {
     say(crowd(1000));
 }
 
-/// A child with the memory of its parent, which goes on.
+/// A child that shares the memory of its parent. The parent continues.
 fn vforked() {
     work(100);
     // SAFETY: the child makes system calls alone.

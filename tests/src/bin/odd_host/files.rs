@@ -104,7 +104,7 @@ fn all_copied() {
     database(3);
 }
 
-/// Its own descriptors: those that it has opened, and no other.
+/// Counts the descriptors of the process: only those that the program has opened.
 fn own_descriptors() {
     say(crowd(100));
     let entries = fs::read_dir("/proc/self/fd").expect("the descriptors");

@@ -95,7 +95,7 @@ extern "C" fn executes(_: *mut libc::c_void) -> i32 {
     }
 }
 
-/// A child with a stack of its own, by the system call itself.
+/// A child with a stack of its own, made by `clone`.
 fn clone(flags: i32, body: extern "C" fn(*mut libc::c_void) -> i32) -> i32 {
     let mut stack = vec![0_u8; 1 << 20];
     let top = stack.as_mut_ptr_range().end.cast();

@@ -131,7 +131,7 @@ fn processes() {
     say(work(10));
 }
 
-/// Makes as many threads as it can, as a user who may have four.
+/// Makes as many threads as possible, as a user with a limit of four processes.
 fn threads() {
     alone(4);
     let sleeps = || {

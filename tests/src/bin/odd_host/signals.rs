@@ -49,7 +49,7 @@ fn handle(handler: extern "C" fn(i32), flags: i32) {
     }
 }
 
-/// SIGALRM each so many microseconds; 0 = no more.
+/// Sends SIGALRM at this interval in microseconds. 0 ends that.
 fn every(microseconds: i64) {
     let time = libc::timeval {
         tv_sec: 0,
@@ -262,7 +262,7 @@ fn stacks() {
             say(stack_at(own, 64 << 10, 0));
             work(100 + number);
             if number == 2 {
-                // SAFETY: no signal runs on it any more, for nobody sends one.
+                // SAFETY: no handler runs on this stack any more, because no signal is sent any more.
                 unsafe { libc::munmap(own.cast(), 64 << 10) };
                 stack_at(std::ptr::null_mut(), 0, libc::SS_DISABLE);
             }

@@ -252,13 +252,13 @@ fn touch(took: impl Fn() -> Duration) {
     // SAFETY: the mapping that was made above.
     unsafe { libc::madvise(start, LARGE, libc::MADV_NOHUGEPAGE) };
     for page in 0..LARGE / PAGE {
-        // SAFETY: the byte is in the mapping, which nobody else knows.
+        // SAFETY: the byte is in the mapping, which no other code knows.
         unsafe { start.cast::<u8>().add(page * PAGE).write_volatile(1) };
         if page % 256 == 0 && took() >= HELD {
             break;
         }
     }
-    // SAFETY: nobody uses the mapping any longer.
+    // SAFETY: no code uses the mapping any longer.
     unsafe { libc::munmap(start, LARGE) };
 }
 
@@ -281,7 +281,7 @@ fn allocate(state: u64) -> u64 {
     u64::from(black_box(&bytes)[LARGE / 2])
 }
 
-/// Who takes the CPU.
+/// The thread or process that takes the CPU.
 enum Neighbour {
     Thread(
         sync::mpsc::Sender<usize>,
@@ -304,7 +304,7 @@ impl Neighbour {
         Neighbour::Thread(begins, is_over, Some(thread))
     }
 
-    /// A process is ready when it has said so.
+    /// Starts a process that takes the CPU, and waits until it has printed that it is ready.
     fn process() -> Neighbour {
         let program = std::env::current_exe().expect("the path of this program");
         let mut child = Command::new(program)
@@ -350,7 +350,7 @@ impl Drop for Neighbour {
     }
 }
 
-/// A neighbour's life. It ends when it is killed, or by itself if the other program died.
+/// The program that takes the CPU. It runs until it is killed. If the service has died, it ends by itself.
 pub(crate) fn spin_as_told() {
     println!("ready");
     let mut line = String::new();

@@ -1,13 +1,13 @@
-//! A service of eight threads in which one call of some ten thousand is slow, for a cause that the seed places. Tests
-//! record it, and ask `fdr slow` why the call was slow.
+//! A service of eight threads in which one of about ten thousand calls is slow. The first argument names the cause, and
+//! the seed decides where the call is. Tests record it, and ask `fdr slow` why the call was slow.
 //!
 //! ```text
 //! planted none|lock|fsync|neighbour|faults|quadratic|channel|allocation SEED
 //! planted spin                   (started by `neighbour`: takes the CPU that its standard input names)
 //! ```
-//! Its last line is JSON: the function, the thread and the call that are slow, for how long that call was held up, the
-//! CPU time of that, and the other thread and its function where there is one. Only the planted call may differ from
-//! the others: what has to be ready for it is made ready outside of traced calls.
+//! Its last line is JSON: the slow call with its function and thread, by how long the cause delayed it, the CPU time of
+//! the delay, and the other thread with its function if the cause has one. Only the planted call may differ from the
+//! other calls. So everything that the planted call needs is prepared outside of traced calls.
 
 mod causes;
 mod plan;

@@ -56,7 +56,7 @@ impl Worker {
         }
     }
 
-    /// So much work, more or less, in a call of that function.
+    /// Does about `units` units of work in a call of that function.
     fn work(&mut self, function: Function, units: u64) {
         let plan = &self.shared.plan;
         if let Some(count) = self

@@ -1,8 +1,9 @@
-//! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the last one opened),
-//! `work` (on this thread), `many` (300,000 times), `threads` (four new ones, each does it), `dump`, `handed`,
-//! `enable`, `recorded`, `spans`, `stepped`, `wait` (each through the plug-in), `race` (all that are open are enabled
-//! at once, each by a thread of its own, which then does `work` a hundred times), `cut` (the ring in the current folder
-//! is left without a byte).
+//! The commands of both hosts of the plug-in. Each argument of a host is a command. `open:PATH` opens a plug-in, and
+//! `close` closes the one that was opened last. `work` calls the traced function on this thread, `many` calls it
+//! 300,000 times, and `threads` calls it on each of four new threads. `dump`, `handed`, `enable`, `recorded`, `spans`,
+//! `stepped` and `wait` call the function of that name in the plug-in. `race` enables all open plug-ins at once, each
+//! on a thread of its own, which then does `work` a hundred times. `cut` cuts the ring in the current folder to no
+//! bytes.
 
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Barrier;

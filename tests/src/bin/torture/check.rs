@@ -1,5 +1,5 @@
-//! Compares the threads of a trace with what each thread wrote into its page: which records the trace must have, in
-//! which order, and how the other records must be counted.
+//! Compares a trace with the pages in which the threads counted their records. A page says which records of the thread
+//! must be in the trace, in which order, and how the others must be counted.
 
 use fdr_formats::identity::Part;
 use fdr_formats::ring::layout;
@@ -41,10 +41,10 @@ pub(crate) fn window(lane: &Lane, course: Course) -> Result<(), Failure> {
     )))
 }
 
-/// The same check for a thread that stands still and whose short calls left no records. It goes backwards from the
-/// thread's end. A summary stands for whole calls of the course, and each edge is an edge of the course. The last call
-/// that ended may be missing from the summaries, together with the calls inside it. The totals count the ended calls of
-/// each function. They may count the last call already.
+/// The same check for a thread that makes no more calls, and whose short calls left no records. It goes backwards from
+/// the thread's end. A summary stands for whole calls of the course, and each edge is an edge of the course. The last
+/// call that ended may be missing from the summaries, together with the calls inside it. The totals count the ended
+/// calls of each function. They may count the last call already.
 pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
     let Lane { name, counts, .. } = lane;
     let made = lane.made();
@@ -245,9 +245,9 @@ pub(crate) fn thread(
     window(lane, course)
 }
 
-/// If a ring has wrapped and stands still, it keeps all chunks except the oldest one, whose place the newest chunk
-/// takes. The chunks between them are full. A chunk holds a preamble, records of 8 bytes, and 16 bytes for each change
-/// of the CPU. Its end may be too short for one of these.
+/// If a ring has wrapped and no more records are made, it has all chunks except the oldest one. The newest chunk is in
+/// the place of that one. The chunks between them are full. A chunk holds a preamble, records of 8 bytes, and 16 bytes
+/// for each change of the CPU. Its end may be too short for one of these.
 pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
     const PREAMBLE: u64 = 48;
     const SHORT: u64 = 16;

@@ -1,5 +1,5 @@
-//! A program that is started, watched and ended. Its output goes to files in its folder, so that nobody needs to read
-//! it meanwhile.
+//! A program that is started, watched and ended. Its output goes to files in its folder, so the test need not read it
+//! while the program runs.
 
 use std::env;
 use std::fs::{self, File};

@@ -26,7 +26,7 @@ const CRASHING: usize = 5;
 
 const FROM_OUTSIDE: &str = "signals at a random moment";
 const BUSY_FROM_OUTSIDE: &str = "of these, in the midst of a record";
-/// With so many signals at random moments some must have come in the midst of a record.
+/// Of this many signals at random moments, some must have come in the midst of a record.
 const MANY: u64 = 700;
 
 pub(crate) fn run(plan: &Plan) -> Tally {
@@ -160,7 +160,7 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
     Ok(())
 }
 
-/// Every thread as far as it surely was at the crash, and as it is in the end.
+/// The state of each thread: what it had surely done at the crash, and what it has done in the end.
 fn threads(
     trace: &DecodedTrace,
     is_ring: bool,
@@ -293,7 +293,7 @@ impl Crash {
         self.place == crash::IN_RECORDER && !self.is_swallowed()
     }
 
-    /// The signal and its address, as the reason has them; `*` = an address that nobody knows before.
+    /// The signal and its address, as the trace's reason has them. `*` is an address that can't be known before.
     fn told(&self) -> &'static str {
         let raised = match self.kind {
             _ if self.place == crash::IN_RECORDER => None,

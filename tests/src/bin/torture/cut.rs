@@ -102,7 +102,7 @@ fn goes_on(child: &mut Child, mut is_so: impl FnMut() -> bool) -> Result<bool, S
     Ok(true)
 }
 
-/// Whether the program has said that recording has ended.
+/// Whether the recorder has printed that recording has ended.
 fn told(folder: &Folder) -> bool {
     child::said(folder.path()).contains(ENDED)
 }

@@ -1,6 +1,7 @@
-//! Rounds of a program that closes, copies over and opens anew every descriptor, while the recorder dumps, streams,
-//! grows its rings, and is forked, on several file systems, and started with some of 0, 1 and 2 closed. Its files have
-//! its own bytes and no other. What it prints is where it belongs. Each trace is whole.
+//! Runs a program that closes every descriptor, copies others over it, and opens it again. Meanwhile the recorder
+//! dumps, streams and grows its rings, and the program forks. The runs are on several file systems, and some begin with
+//! the descriptors 0, 1 or 2 closed. Each file of the program must contain only bytes that the program wrote, its
+//! output must reach its own descriptors, and each trace must be whole.
 
 mod file_system;
 

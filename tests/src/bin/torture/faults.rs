@@ -281,7 +281,7 @@ fn compare(
     Ok(())
 }
 
-/// Whether it says where a trace is, or that there is none.
+/// Whether the line has the path of a trace, or says that there is no trace.
 fn is_of_a_trace(line: &str) -> bool {
     let is_end = |text: &str| line.contains(text);
     line.starts_with("fdr: wrote ")

@@ -1,5 +1,5 @@
-//! Thousands of forks of a process in which eight threads record. Each child's file, or the ring that it
-//! leaves, holds the child's own records and nothing else; the parent's is as if it had no children.
+//! Thousands of forks of a process in which eight threads record. The file of a child, or the ring that it leaves, has
+//! only the child's own records. The parent's trace is the same as without children.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
-//! SIGKILL at random moments: before the ring exists, at the first records, at the change of a chunk, after many
-//! rounds, and between short threads that inherit each other's slots. Whatever was committed is in the file, and
-//! nothing else.
+//! SIGKILL at random moments: before the ring exists, at the first records, when a new chunk begins, after many rounds
+//! of the ring, and while short threads get each other's slots. Whatever was committed is in the file, and nothing
+//! else.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -28,11 +28,11 @@ const TAKEN: u32 = 2;
 
 /// When it is killed.
 enum Moment {
-    /// So long after it was started.
+    /// After this time since its start.
     After(Duration),
-    /// When so many records are made.
+    /// When it has made this many records.
     Records(u64),
-    /// When so many threads have begun.
+    /// When this many threads have begun.
     Threads(u64),
 }
 

@@ -1,4 +1,4 @@
-//! What notes say, compared with what the program surely said. A note whose parts are not of one event is torn.
+//! Compares notes with those that the program surely made. A note whose parts belong to different events is torn.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(crate) enum PlannedNote {
     Event(u64),
     /// Its counter.
     Counter(u64),
-    /// Its task, after so many polls.
+    /// Its task, after this many polls.
     Task(u64),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Wait {
     pub(crate) blocks: bool,
 }
 
-/// All that a thread said.
+/// All notes of a thread.
 #[derive(Clone, Default)]
 pub(crate) struct ThreadNotes {
     /// Each before the edge of that place.

@@ -50,7 +50,7 @@ impl From<String> for Failure {
 }
 
 impl Failure {
-    /// The same, with what it was about.
+    /// The same failure. The text begins with `what`.
     pub(crate) fn with(self, what: &str) -> Failure {
         match self {
             Failure::Lost(records, why) => Failure::Lost(records, format!("{what}: {why}")),
@@ -124,7 +124,7 @@ impl Try<'_> {
 
     fn name(&self) -> String {
         let Plan { case, seed, .. } = self.plan;
-        // Another checkout on the same host has the same cases, seeds and folders in memory.
+        // Another checkout on the same host may run the same cases with the same seeds, in the same folder of /dev/shm.
         let driver = std::process::id();
         format!("fdr-torture-{driver}-{case}-{seed}-{}", self.index)
     }
@@ -227,7 +227,7 @@ impl Plan {
     }
 }
 
-/// The tally, whoever panicked with it in hand.
+/// The tally, also after a thread has panicked while it held the lock.
 pub(crate) fn lock(tally: &Mutex<Tally>) -> std::sync::MutexGuard<'_, Tally> {
     tally.lock().unwrap_or_else(PoisonError::into_inner)
 }

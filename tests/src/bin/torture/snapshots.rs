@@ -30,7 +30,7 @@ pub(crate) fn run(plan: &Plan) -> Tally {
     })
 }
 
-/// Starts a storm of so many threads without end, and waits until each has filled its ring.
+/// Starts a program with `threads` threads that call without end, and waits until each thread has filled its ring.
 fn start(
     plan: &Plan,
     folder: &Folder,

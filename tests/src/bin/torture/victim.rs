@@ -8,10 +8,10 @@ use fdr_tests::support::truth::{CHUNKS, Truth, WAY, way};
 use crate::child::Child;
 use crate::plan::{Folder, Plan, Tally, Try, lock};
 
-/// What the recorder is told, and whether the program uses all that the recorder has.
+/// The recorder's settings, and whether the program uses everything that the recorder offers.
 #[derive(Clone, Copy)]
 pub(crate) struct Setting {
-    /// How much time a ring is to hold: in some tries each call leaves its records, in others short ones leave none.
+    /// The time that a ring should hold. In some tries each call leaves its records. In others short calls leave none.
     keep: &'static str,
     /// One of [`way`], but for what short calls leave.
     way: u64,
@@ -98,12 +98,12 @@ pub(crate) fn tags(seed: u64) -> String {
 /// KiB of the totals of a ring of that many chunks, four at most.
 pub(crate) const TOTALS_KIB: u64 = 128;
 
-/// A part of `torture_victim`: its name, and the numbers that it is told, the seed first.
+/// A part of `torture_victim`: its name, and its numeric arguments, the seed first.
 pub(crate) struct Part<'a>(pub(crate) &'a str, pub(crate) [u64; 3]);
 
 impl Part<'_> {
-    /// Starts it in the folder, each thread's ring so many chunks long, with these of the recorder's other
-    /// variables: `FDR_MEMORY=4M FDR_OUT=%n.fdr`.
+    /// Starts the part in the folder. A thread's ring has `chunks` chunks. The last argument has other variables of the
+    /// recorder, such as `FDR_MEMORY=4M FDR_OUT=%n.fdr`.
     pub(crate) fn start(
         &self,
         plan: &Plan,

@@ -16,7 +16,7 @@ use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, MADE, crash};
 use crate::page::{Entry, Page};
 use crate::walk;
 
-/// So many records later a signal has surely arrived.
+/// After this many records, a signal has surely arrived.
 const AGAIN: u64 = 100_000;
 /// Threads that record beside the one that crashes.
 const OTHERS: usize = 3;
@@ -86,7 +86,7 @@ impl Drop for Twice {
 
 /// The crash itself.
 fn now(kind: u64) {
-    // SAFETY: none of it is meant to be sound: the process is to die of it here and now.
+    // SAFETY: this is unsound on purpose: the process must die of it here.
     unsafe {
         match kind {
             crash::WRITE => std::ptr::without_provenance_mut::<u32>(16).write_volatile(1),
@@ -201,8 +201,8 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
     }
 }
 
-/// Sends the signal once so many records are made, and `spins` later. The standard library takes a SIGSEGV
-/// that is no fault for one, and lets the program go on: then it is sent again.
+/// Sends the signal after `before` records, and `spins` later. If a SIGSEGV was sent and is no fault, the standard
+/// library's handler lets the program continue, so the signal is sent again.
 fn from_outside(
     victim: &JoinHandle<()>,
     (page, number): (Page, usize),

@@ -13,9 +13,9 @@ use fdr_tests::support::truth::{PHASE, SIGNALS, STOP, WRONG};
 use crate::page::{Entry, Page};
 use crate::walk;
 
-/// What errno is throughout.
+/// The value that errno must keep.
 const ERRNO: i32 = 4242;
-/// At most so many records lie between two signals of a thread.
+/// The most records between two signals of a thread.
 const PAUSE: u64 = 40;
 
 static NEXT: AtomicUsize = AtomicUsize::new(0);

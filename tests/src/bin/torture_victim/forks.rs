@@ -80,7 +80,7 @@ fn wait(pid: i32) {
     }
 }
 
-/// So many children, one after the other.
+/// Makes `forks` children, one after the other.
 pub(crate) fn run(page: Page, seed: u64, forks: u64, only_life: u64) {
     let spawn = |_| {
         let number = walk::next_number(page).expect("room in the page");

@@ -1,6 +1,6 @@
-//! A program to be killed, crashed, signalled, forked and snapshotted: `torture_victim MODE PAGE SEED …`.
-//! What its threads call follows from the seed; how far they came is in the page, a file in shared
-//! memory that outlives it, and never in anything that the recorder keeps.
+//! A program to be killed, crashed, signalled, forked and snapshotted: `torture_victim MODE PAGE SEED …`. The calls of
+//! its threads follow from the seed. The page, a file in shared memory that outlives the program, has how many calls
+//! each thread has made. The recorder has no part in these counts.
 
 mod crash;
 mod descriptors;
@@ -17,8 +17,7 @@ use std::env;
 use fdr_tests::support::facts::number;
 
 fn main() {
-    // A victim shall not outlive whoever looks after it.
-    // SAFETY: a plain system call on this process.
+    // A victim must not outlive its driver. SAFETY: a plain system call on this process.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let words: Vec<String> = env::args().skip(1).collect();
     let page = page::open(&words[1]);

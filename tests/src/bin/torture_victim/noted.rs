@@ -1,6 +1,7 @@
-//! The walk of a program that uses all that the recorder has: functions with arguments and results, and after so many
-//! edges a block of an event, a counter, a task of two polls, and a lock that all threads share. What they say follows
-//! from the number of the edge or of the block, so that a reader can tell whether it is true and whole.
+//! The walk of a program that uses everything that the recorder offers: functions with arguments and results, and,
+//! after a fixed number of edges, a block with an event, a counter, a task of two polls, and a lock that all threads
+//! share. Their values follow from the number of the edge or of the block. So a reader can check that each value is
+//! correct and complete.
 
 use std::cell::RefCell;
 use std::future::poll_fn;

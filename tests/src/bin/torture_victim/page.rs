@@ -26,17 +26,17 @@ impl Entry {
         self.0[word].load(Ordering::Acquire)
     }
 
-    /// One more; the owner alone writes.
+    /// Adds 1. Only the owner writes the word.
     pub(crate) fn count(&self, word: usize) {
         self.set(word, self.0[word].load(Ordering::Relaxed) + 1);
     }
 
-    /// One more, whoever else writes.
+    /// Adds 1. Other threads may write the word, too.
     pub(crate) fn count_shared(&self, word: usize) -> u64 {
         self.0[word].fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// At least so much.
+    /// Raises the word to `value`, if it is less.
     pub(crate) fn raise(&self, word: usize, value: u64) {
         self.0[word].fetch_max(value, Ordering::AcqRel);
     }

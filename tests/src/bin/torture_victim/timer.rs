@@ -1,5 +1,5 @@
-//! Each thread has a timer of its own that interrupts it ten thousand times a second, wherever it is, the
-//! recorder included; the handler calls traced functions.
+//! Each thread has its own timer, which interrupts it ten thousand times a second at any instruction, also inside the
+//! recorder. The handler calls traced functions.
 
 use std::cell::Cell;
 use std::ptr;
@@ -85,7 +85,7 @@ fn end(timer: libc::timer_t) {
     }
 }
 
-/// Until each thread has handled so many signals.
+/// Runs until each thread has handled `signals` signals.
 pub(crate) fn run(page: Page, seed: u64, threads: u64, signals: u64) {
     install();
     let spawn = |_| {

@@ -1,4 +1,4 @@
-//! Threads that call traced functions as a course says, each record told to the page when it is made.
+//! Threads that call traced functions in the order of a course. They count each record in the page when they make it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
@@ -108,7 +108,7 @@ pub(crate) fn next_number(page: Page) -> Option<usize> {
     Some(number)
 }
 
-/// A thread of that number, named `n` and the number, that makes so many calls.
+/// Starts the thread with that number, which makes `calls` calls. Its name is `n` and the number.
 pub(crate) fn spawn(
     page: Page,
     seed: u64,

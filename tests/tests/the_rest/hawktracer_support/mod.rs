@@ -1,5 +1,6 @@
-//! What the tests of HawkTracer's programs share: its crates in `tests/foreign/hawktracer`, its C++ converter, whose
-//! sources are in one of the crates, and calls as plain rows. What can't be built or found is a skip said aloud.
+//! Shared by the tests of HawkTracer's programs: its crates in `tests/foreign/hawktracer`, its C++ converter (one of
+//! the crates has the sources), and calls as plain rows. If one of these can't be built or found, the test is skipped
+//! with a message.
 #![allow(dead_code, unreachable_pub)]
 
 use std::collections::BTreeSet;

@@ -79,7 +79,7 @@ fn functions(sink: &mut dyn Sink) {
     (1..60_000).for_each(|nth| pair(sink, 1000 + 10 * u64::from(nth), nth));
 }
 
-/// The same, and none is left.
+/// The same, but the calls have no exits.
 fn entries(sink: &mut dyn Sink) {
     sink.thread(&thread(1));
     (1..120_000).for_each(|nth| sink.calls(&[edge(u64::from(nth), nth, Edge::Entry)]));
@@ -185,7 +185,7 @@ fn gaps(sink: &mut dyn Sink) {
     }
 }
 
-/// Of each function so many durations that differ that each has all cells.
+/// Calls of each function with so many different durations that its histogram has all cells.
 fn durations(sink: &mut dyn Sink) {
     sink.thread(&thread(1));
     let mut time = 0_u64;
@@ -272,7 +272,7 @@ pub(crate) fn raw<I: Iterator<Item = (u32, u32)>>(
     }
 }
 
-/// Writes a ring file of one thread, whose table has so many functions, from 1 on.
+/// Writes a ring file of one thread. Its table has `functions` functions with ids from 1 on.
 pub(crate) fn ring(path: &Path, functions: u32) {
     let ids: Vec<u32> = (1..=functions).collect();
     name(path, &ids);

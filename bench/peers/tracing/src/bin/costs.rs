@@ -1,8 +1,9 @@
-//! The costs of a span and of an event with different receivers: `costs WHOM WHAT COUNT` prints ns of CPU each. WHOM:
-//! `nobody`, `registry` (nothing but the subscriber that others build upon), `fdr` (`fdr-tracing` alone; as `FDR`
-//! says), `layer` (its layer on the registry), `fmt` (to a writer that drops it), `chrome` (the same), `fmt+fdr`. WHAT:
-//! `nothing`, `span`, `fields` (a span with two numbers), `event` (with two numbers), `call` (`#[fdr::traced]`), `task`
-//! (a span that is entered ten times). For callgrind, run it with two counts and take the difference.
+//! The costs of a span and of an event with different subscribers: `costs WHOM WHAT COUNT` prints the CPU time of each
+//! in ns. WHOM is `nobody` (no subscriber), `registry` (only the subscriber on which layers are built), `fdr`
+//! (`fdr-tracing` alone; the variable `FDR` applies), `layer` (the layer of `fdr-tracing` on the registry), `fmt` and
+//! `chrome` (to a writer that discards the bytes), or `fmt+fdr`. WHAT: `nothing`, `span`, `fields` (a span with two
+//! numbers), `event` (with two numbers), `call` (`#[fdr::traced]`), `task` (a span that is entered ten times). For
+//! callgrind, run it with two counts and take the difference.
 
 use std::hint::black_box;
 use std::io;

@@ -60,13 +60,13 @@ pub(super) struct Bucket {
 }
 
 impl Durations {
-    /// Those that have records.
+    /// The durations of the calls that have records.
     pub(super) fn of_records(histogram: &Histogram, clock: &Clock) -> Durations {
         let max = clock.nanos(Ticks(histogram.max().unwrap_or(0))).0;
         Durations::new(histogram.cells(), max, clock)
     }
 
-    /// Those of the whole run.
+    /// The durations of all calls of the run.
     pub(super) fn of_run(totals: &FunctionTotals, clock: &Clock) -> Durations {
         let cell = |&(class, calls): &(u8, u64)| {
             let class = usize::from(class);
@@ -113,7 +113,7 @@ impl Durations {
             .sum()
     }
 
-    /// The duration that so many calls do not exceed.
+    /// The duration that `calls` of the calls do not exceed.
     pub(super) fn nth(&self, calls: f64) -> f64 {
         let mut before = 0.0;
         for cell in &self.cells {

@@ -197,7 +197,7 @@ fn totals(info: &TraceInfo) -> BTreeMap<FunctionId, FunctionTotals> {
     all
 }
 
-/// The modes in words. `None`: there are too few calls to tell.
+/// The modes in words. `None`: there are too few calls for modes.
 fn in_words(distribution: &Distribution) -> Option<String> {
     let modes = &distribution.modes;
     let about = |mode: &Mode| ui::duration(mode.middle.round() as u64);

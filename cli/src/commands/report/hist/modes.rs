@@ -1,9 +1,9 @@
 //! The modes of a distribution: groups of calls with about the same duration, with few calls between the groups.
 //!
 //! This file looks at the logarithms of the durations, because a mode of longer durations is wider in proportion. It
-//! smooths their density. Two peaks of the density are two modes under two conditions: the lowest place between them is
-//! lower than half of the lower peak, and chance does not explain the difference. That is, the calls near the lower
-//! peak exceed those near the lowest place by four standard deviations. Otherwise the two peaks are one mode.
+//! smooths their density. Two peaks of the density are two modes under two conditions. The minimum between them is
+//! lower than half of the lower peak. Chance does not explain the difference. That is, the calls near the lower peak
+//! exceed those near the lowest place by four standard deviations. Otherwise the two peaks are one mode.
 
 use super::durations::Durations;
 
@@ -11,7 +11,7 @@ use super::durations::Durations;
 const STEPS: f64 = 32.0;
 /// The longest duration is below 2^64 ns.
 const OCTAVES: usize = 64;
-/// Below so many calls, there are no modes to tell.
+/// A distribution of fewer calls has no modes.
 pub(super) const MIN_CALLS: u64 = 20;
 /// The width of the smoothing in steps, at least and at most. An eighth of an octave is 9 % of a duration.
 const NARROW: f64 = STEPS / 8.0;
@@ -71,7 +71,7 @@ pub(super) fn modes(durations: &Durations) -> Vec<Mode> {
     parts(durations, &density, &tops)
 }
 
-/// What is between the lowest places.
+/// The modes: the parts of the distribution between the minima.
 fn parts(durations: &Durations, density: &[f64], tops: &[usize]) -> Vec<Mode> {
     let dips = tops
         .windows(2)
@@ -121,8 +121,9 @@ fn counts(durations: &Durations) -> Vec<f64> {
     counts
 }
 
-/// The step of a coarse clock, ns: the least difference of two durations, if it is no more than the shortest. Between its
-/// steps there are no calls, which makes no modes. 0: the clock is fine, or there are too few durations to tell.
+/// The step of a coarse clock, in ns: the least difference of two durations, if it is at most the shortest duration. No
+/// calls lie between the steps of such a clock, and these gaps must not separate modes. 0: the clock is fine, or there
+/// are too few durations to know.
 fn tick(durations: &Durations) -> f64 {
     let cells = &durations.cells;
     let steps = cells.windows(2).map(|pair| pair[1].from - pair[0].from);
@@ -162,7 +163,7 @@ fn smooth(counts: &[f64], width: f64) -> Vec<f64> {
     density
 }
 
-/// Where the density is higher than on both sides.
+/// The places where the density is higher than on both sides.
 fn tops(density: &[f64]) -> Vec<usize> {
     let is_top = |&at: &usize| {
         let before = at.checked_sub(1).map_or(0.0, |before| density[before]);

@@ -219,7 +219,8 @@ fn percentiles(
         anchor: "middle",
         ..svg::Style::default()
     };
-    // Where the words of each line end. Those that are close stand one above the other.
+    // The end of the words on each line. If two words are too close for one line, they are on two lines, one above the
+    // other.
     let mut ends = [f64::NEG_INFINITY; 3];
     for (name, ns) in known.iter().filter_map(|(name, ns)| Some((name, (*ns)?))) {
         let at = x(ns as f64).clamp(LEFT, WIDTH - RIGHT);

@@ -163,7 +163,8 @@ fn marks(distribution: &Distribution, bucket: &Bucket) -> String {
     }
 }
 
-/// A bar of so many characters at most, in eighths. Any call shows.
+/// A bar of at most `room` characters, in eighths of a character. If there is any call, the bar has at least one
+/// eighth.
 fn bar(calls: u64, largest: u64, room: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = calls as f64 / largest.max(1) as f64 * (room * 8) as f64;

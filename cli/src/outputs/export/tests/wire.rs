@@ -120,7 +120,7 @@ pub(super) fn pprof(bytes: &[u8]) -> ByName {
     let functions: HashMap<u64, &str> = profile
         .messages(5)
         .map(|function| {
-            // Go's pprof takes a name that is the system's, too, for one of C++, and cuts it.
+            // If the system's name is the same text, Go's pprof takes the name for one of C++, and cuts it.
             assert_eq!(function.items(3).count(), 0);
             (function.number(1), texts[function.number(2) as usize])
         })

@@ -19,8 +19,8 @@ fn rig_of(chunks: usize, records: u64) -> Rig {
     rig
 }
 
-/// The writer overwrites the older of two full chunks while both are copied: the copy has the newer one
-/// whole, and of the older one nothing but what it was, or nothing.
+/// The writer overwrites the older of two full chunks while both are copied. The copy must have all of the newer chunk.
+/// Of the older chunk it has the old records, or none.
 pub(super) fn a_copy_beside_a_writer_that_wraps() {
     let rig = rig(TWO_CHUNKS);
     watch(rig.slot());
@@ -371,8 +371,8 @@ pub(super) fn a_slot_is_taken_when_its_thread_ends() {
     assert_eq!(left, 2 - overwritten);
 }
 
-/// A thread without room asks for some, or counts its record, while another one ends, which then records no
-/// more: each record is in one place, and room that is left is known.
+/// A thread without a slot asks for one, or counts its record, while another thread ends and then records no more. Each
+/// record must be counted in exactly one place, and a slot that becomes free must be known as free.
 pub(super) fn a_thread_without_room_beside_an_end() {
     let small = SmallRing::new(1);
     let slot = small.ring.claim().expect("the only one");

@@ -1,6 +1,6 @@
-//! The models of open calls and totals: a thread whose short calls leave no records, during a copy and during a count,
-//! also while its slot gets a new owner, and a row during a read. A second rig makes the same edges one by one. A
-//! reader must find what that rig holds after one of its edges.
+//! The models of open calls and totals. A reader copies or counts a thread whose short calls leave no records, also
+//! while the slot gets a new owner. Another reader reads a row of totals while it changes. A second rig makes the same
+//! edges one by one. The first reader must find the state of the second rig after one of its edges.
 //!
 //! The function and the CPU of a frame are not modelled, because one load has both, and two stores. The tick behind
 //! them is.
@@ -28,7 +28,7 @@ struct Scene {
     steps: &'static [Step],
 }
 
-/// Of two open calls without records the inner one ends and is short, and the next one of the same function begins.
+/// Two calls without records are open. The inner one ends and is short. Then the next call of the same function begins.
 const SHORT: Scene = Scene {
     records: 1,
     before: &[(FN_1, 1000), (FN_2, 1010)],
@@ -351,7 +351,8 @@ pub(super) fn rows_beside_their_owner() {
     owner.join().expect("the owner");
 }
 
-/// A ring of one slot, whose owner is in function 3 and makes short calls from now on, and the memory of its totals.
+/// A ring of one slot, and the memory of its totals. The slot's owner is in function 3, and from now on makes short
+/// calls.
 pub(super) fn owned() -> (SmallRing, Rig, &'static Slot, &'static OpenCalls) {
     let (small, memory) = (SmallRing::keeping(1), Rig::new(1, false));
     let slot = small.ring.claim().expect("the first");
@@ -364,7 +365,7 @@ pub(super) fn owned() -> (SmallRing, Rig, &'static Slot, &'static OpenCalls) {
     (small, memory, slot, calls)
 }
 
-/// The same, whose owner ended with two more calls open.
+/// The same, but the owner has ended, with two more calls open.
 fn ended(watch: fn(&OpenCalls)) -> (SmallRing, Rig, &'static Slot) {
     let (small, memory, slot, calls) = owned();
     let write = |(word, ticks)| writer::write(slot, word, Stamp { ticks, cpu: 0 });

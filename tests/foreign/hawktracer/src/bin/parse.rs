@@ -23,7 +23,8 @@ fn main() -> ExitCode {
     loop {
         let event = match reader.read_event(&mut registry) {
             Ok(event) => event.flat_event(),
-            // The parser does not tell the end of the file from one in a record: who calls it counts.
+            // The parser reports the end of the file and an end within a record in the same way. The caller checks the
+            // number of events.
             Err(ReadEventError::DataError(DataError::EndOfStream)) => break,
             Err(error) => {
                 eprintln!("after {events} events: {error:?}");

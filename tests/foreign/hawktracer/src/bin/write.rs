@@ -1,5 +1,5 @@
-//! Writes an HTDUMP file with HawkTracer's own library, through its Rust crate: `write FILE`. Prints
-//! what it did, `name<TAB>calls` a line, counted by itself.
+//! Writes an HTDUMP file with HawkTracer's own library, through its Rust crate: `write FILE`. Counts its own calls, and
+//! prints them, one line `name<TAB>calls` for each function.
 //!
 //! The macros of the crate need the names of their static keys at hand, hence the glob import.
 #![allow(non_upper_case_globals)]

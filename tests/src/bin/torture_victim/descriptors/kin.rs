@@ -10,10 +10,10 @@ use fdr_tests::support::truth::descriptors::{GO, OF_CHILDREN, round};
 use super::owner::OwnedFile;
 use super::{DescriptorTask, MANY, PATIENCE, table, work};
 
-/// Bytes of the stack of a child that has one of its own.
+/// Bytes of the stack of a child that does not use its parent's stack.
 const STACK: usize = 1 << 20;
 
-/// A child's way, and what it does in it.
+/// How a child is made, and what it does.
 struct Life {
     wanted: DescriptorTask,
     number: u64,

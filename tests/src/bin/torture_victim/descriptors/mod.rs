@@ -1,6 +1,7 @@
-//! A program that takes every descriptor for its own: in each round it closes all numbers, opens its files at them,
-//! copies them over each other, and writes patterns, which it checks, while the recorder dumps, streams, grows its rings
-//! and is forked. Whatever is in its files that it did not write is told in the file `wrong`.
+//! A program that treats every descriptor number as its own. In each round it closes all numbers, opens its files under
+//! these numbers, copies descriptors over each other, and writes patterns, which it checks. Meanwhile the recorder
+//! dumps, streams and grows its rings, and the program forks. If a file contains bytes that the program did not write,
+//! the file `wrong` says which.
 
 mod kin;
 mod owner;
@@ -29,7 +30,7 @@ const STEPS: u64 = 300;
 const ROOM: u64 = 64;
 /// Numbers at which others than the threads have their file.
 const MANY: Number = 100;
-/// A pipe's end, and whoever looks at this program, come in this time.
+/// The end of a pipe, and the driver's look at this program, come within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[traced]

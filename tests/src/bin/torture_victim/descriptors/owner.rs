@@ -37,7 +37,7 @@ impl OwnedFile {
         }
     }
 
-    /// Opens it, anew each time. Whoever does this holds the table's lock.
+    /// Opens the file under a new number. The caller holds the table's lock.
     pub(crate) fn open(&mut self) -> Result<Number, String> {
         let number = table::open(&self.path, if self.grows { libc::O_APPEND } else { 0 })?;
         if self.known.is_none() && !self.grows {
@@ -200,7 +200,7 @@ impl Owner {
         Ok(())
     }
 
-    /// A number of the file, opened where there is none.
+    /// A descriptor number of the file. Opens the file if it has none.
     fn has(&mut self, file: usize) -> Result<Number, String> {
         if self.held(file).is_none() {
             let free = (0..self.held.len())
@@ -211,7 +211,8 @@ impl Owner {
         self.held(file).ok_or_else(|| "no number".to_owned())
     }
 
-    /// So many steps: closes, opens, copies over, writes, looks.
+    /// Makes `count` random steps. A step closes a descriptor, opens a file, copies one descriptor over another,
+    /// writes, or checks.
     pub(crate) fn steps(&mut self, count: u64, mut between: impl FnMut()) -> Result<(), String> {
         for step in 0..count {
             let (place, file) = (self.any(), self.random.below(2) as usize);

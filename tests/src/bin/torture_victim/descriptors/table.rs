@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Held by whoever changes the table.
+/// The lock that a thread holds while it changes the table.
 pub(crate) fn lock() -> MutexGuard<'static, ()> {
     static TABLE: Mutex<()> = Mutex::new(());
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
