@@ -122,9 +122,9 @@ pub(crate) struct Absence {
     untimed: Untimed,
     /// The number of open calls, from the outermost on, that were open at the last change of the state.
     aside: usize,
-    /// What the innermost of these had spent in calls when it became that.
+    /// Ticks of ended calls inside the innermost of these that are already accounted for.
     base: u64,
-    /// The time of calls that no call of the trace has made.
+    /// The time of ended calls around which no call was open.
     orphans: OffCpu,
 }
 

@@ -147,9 +147,9 @@ impl Planner {
             number,
         };
         runs.note(item.start, numbered);
-        // The end is not used. One call that ends late (or never, because it is damaged) would draw
-        // everything behind it into its run. Of items that begin together, only the longer one is around
-        // another.
+        // A run reaches to its latest start, not to its latest end: one call that ends late, or never, would draw
+        // all later items into its run. An item with a length may be around items that begin with it, so it counts
+        // one tick later.
         let after = item.start.0 + u64::from(item.end > item.start);
         let latest = &mut self.latest[thread];
         *latest = Ticks(after).max(*latest);

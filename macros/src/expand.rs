@@ -285,8 +285,8 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
     }
 }
 
-/// The future that the function gives back, if its polls can be recorded. An argument that is recorded must be in the
-/// future anyway: otherwise the future would borrow more than it does without the attribute.
+/// The future that the function gives back, if its polls can be recorded. Each argument that is recorded must be in the
+/// future without the attribute, too. Otherwise the attribute would make the future borrow more.
 fn value_that_is_polled(function: &Function, body: &Body, recorder: &Recorder) -> Option<Future> {
     if function.is_async {
         return None;

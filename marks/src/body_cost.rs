@@ -45,7 +45,7 @@ pub(crate) struct BodyCost {
     /// A loop, an iterator that runs to its end, or a wait.
     pub(crate) has_loop: bool,
     paths: Paths,
-    /// The layout of a value in memory is computed: `extend` puts one layout behind another.
+    /// The body calls a function of `Layout`. Then `extend` is that of a layout, and no loop.
     has_layout: bool,
 }
 

@@ -64,7 +64,7 @@ const UNTRACEABLE: &str = "naked panic_handler alloc_error_handler lang start pr
 /// Clippy's lint of functions that could be const.
 const MAY_BE_CONST: &str = "missing_const_for_fn";
 
-/// Why the function is left out of its scope, if it is. Another kind of item is not worth anything.
+/// Why the function is left out of its scope, if it is. An item that is no function is [`Reason::NoBody`].
 #[must_use]
 pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
     let Some(body) = item.body.as_ref().filter(|_| item.kind == Kind::Function) else {
@@ -83,7 +83,8 @@ pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
     if rules.always {
         return None;
     }
-    // A traced function can't be const, so clippy would no longer ask for it.
+    // A traced function can't be const, so clippy would not ask for it, and would warn that the expectation is
+    // unfulfilled.
     let mut attributes = item.attributes.iter();
     if attributes.any(|one| (one.path == "expect" || one.says("expect")) && one.says(MAY_BE_CONST))
     {

@@ -199,11 +199,11 @@ decoded! {
         capacity: W::U32,
         /// How many slots have been made.
         made: W::U32,
-        /// Start of the recording: the tick, and CLOCK_MONOTONIC_RAW and Unix time at that tick, both in ns.
+        /// The tick at the start of the recording.
         start_ticks: W::U64,
-        /// CLOCK_MONOTONIC_RAW at the start, in ns.
+        /// CLOCK_MONOTONIC_RAW at that tick, in ns.
         start_monotonic: W::U64,
-        /// Unix time at the start, in ns.
+        /// Unix time at that tick, in ns.
         start_realtime: W::U64,
         /// Best known ticks per second, in Hz. It is measured at the start, and again from time to time and at each
         /// dump.
@@ -219,11 +219,11 @@ decoded! {
         clock_flags: W::U32,
         /// The signal of a crash, stored last. 0 = no crash.
         crash_signal: W::U32,
-        /// The `si_code` of the crash, and the kernel's id of its thread.
+        /// The `si_code` of the crash.
         crash_code: W::U32,
-        /// The kernel's id of the thread.
+        /// The kernel's id of the thread that crashed.
         crash_thread: W::U32,
-        /// The address of the crash, if it has one, and its tick.
+        /// The address of the crash, if it has one.
         crash_address: W::U64,
         /// The tick of the crash.
         crash_ticks: W::U64,
@@ -231,11 +231,11 @@ decoded! {
         program: [W::U64; 8],
         /// Bytes from a slot to its [`OpenCalls`]. 0 = the slots have none.
         open_calls: W::U64,
-        /// Offset of the identity. 0 = the process has not stored them yet.
+        /// Offset of the identity. 0 = the process has not stored it yet.
         identity: W::U64,
         /// Offset of the [`Control`]. 0 = there is none.
         control: W::U64,
-        /// Offset of the first [`Totals`], and bytes of one with its rows. 0 = there are none.
+        /// Offset of the first [`Totals`]. 0 = there are none.
         totals: W::U64,
         /// Bytes of one totals with its rows.
         totals_size: W::U64,
@@ -259,8 +259,8 @@ decoded! {
         last_low: W::U32,
         /// The upper half.
         last_high: W::U32,
-        /// CPU of the last record, as the clock gave it. It is a number that no CPU has while a record is made. So the test for
-        /// "the same CPU" fails for a handler that interrupts the owner.
+        /// CPU of the last record, as the clock gave it. While the owner makes a record, it is a number that no CPU has. So a
+        /// handler that interrupts the owner finds another CPU, and drops and counts its record.
         cpu: W::U32,
         /// 1 = keep the oldest records, then stop (`FDR_MODE=full`).
         full: W::U32,
@@ -292,7 +292,7 @@ decoded! {
         high: W::U32,
         /// How many chunks have space, from the start of the region. It never falls, even if the owner changes.
         given: W::U32,
-        /// Address of the slot's [`OpenCalls`]. 0 as long as each call of the owner leaves its records.
+        /// Address of the slot's [`OpenCalls`]. 0: the slot has no totals, so each call leaves its records.
         open_calls: W::U64,
     }
 

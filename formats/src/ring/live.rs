@@ -10,7 +10,8 @@ use super::reader::Ring;
 use super::totals;
 use crate::model::{FunctionTotals, ThreadId, Ticks};
 
-/// How often the ring is read until no slot changed its owner meanwhile, and a slot until its long calls stayed open.
+/// Attempts: for the ring, until no slot changes its owner while it is read; for a slot, until all calls that were open
+/// before its totals were read are still open afterwards.
 const TRIES: u32 = 8;
 
 /// The threads at about one moment.
@@ -95,7 +96,6 @@ impl Ring {
 
     /// The totals and the open calls of a slot. The open calls are read before and after the totals, because a call
     /// that ends in between could be in both or in neither.
-    /// them.
     fn calls_of(
         &self,
         place: &FileSlot<'_>,

@@ -1,8 +1,8 @@
 //! The open calls of a thread whose short calls leave no records, as records that a chunk could hold. The code that
 //! copies a ring appends them to the newest chunk. Pure.
 //!
-//! A call whose entry is in a chunk gives only a summary of its short calls. Any other call gives a `NewCPUId` or
-//! `TSCWrap` with the tick of its entry, and then the entry.
+//! A call whose entry is not in a chunk gives a `NewCPUId` or `TSCWrap` with the tick of its entry, and then the entry.
+//! Each call also gives a summary of its short calls.
 //!
 //! The word of counts holds three counts, which change in one step. Bits 0 to 7: the number of open calls. Bits 8 to
 //! 15: how many of these have their entry in a chunk. The other bits: the number of calls that left no records. If

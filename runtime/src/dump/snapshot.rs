@@ -47,8 +47,8 @@ pub(crate) struct Snapshot {
 enum NotCopied {
     /// The chunk was overwritten meanwhile.
     Overwritten,
-    /// Zeros are in the place of the chunk's records. `behind` function records come before the next chunk, if
-    /// the zeros were function records only.
+    /// Zeros are in the place of the chunk's records. `behind`: how many function records the thread had made up to
+    /// the end of this chunk, if the zeros stand for function records only.
     Zeros { behind: u64 },
 }
 

@@ -269,8 +269,8 @@ fn left(cursor: u64) -> u64 {
 /// Returns the cursor behind the preamble. `None` if the mode keeps the oldest records and there is no room.
 ///
 /// Every opened chunk has space. Chunks get their space in order. If the next chunk gets none, the thread starts again
-/// at its first chunk and uses only the chunks so far. A reader needs to know this smaller number only when it sees a
-/// later chunk. Until then the place of each chunk is the same for both numbers.
+/// at its first chunk and uses only the chunks so far. The chunks opened so far have the same place with the old number
+/// and with the smaller one. So a reader may use the old number until it sees a chunk that was opened after the change.
 fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let current = slot.chunk.load(Ordering::Relaxed);
     let mut chunks = slot.chunks.load(Ordering::Relaxed);
@@ -278,7 +278,8 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
         claim::extend(slot, current);
         chunks = slot.chunks.load(Ordering::Relaxed);
     }
-    // If another program cut the ring's file short meanwhile, the rest of the last page is zeros, and no SIGBUS comes.
+    // Zero means that another program cut the ring's file short: what is left of its last page reads as zeros, without
+    // SIGBUS.
     if chunks == 0 || slot.base.load(Ordering::Relaxed) == 0 {
         return None;
     }

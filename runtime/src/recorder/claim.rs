@@ -146,7 +146,7 @@ pub(super) fn extend(slot: &Slot, opened: u64) {
     // records are lost.
     let ring = process_ring::ring().filter(|ring| ring.has(slot));
     // No handler may interrupt this. A handler that forked, or that left by a jump, would leave the slot busy
-    // for ever. Any handler could also make the kernel begin the allocation again.
+    // for ever. Besides, each signal can interrupt the system call that allocates, which then begins anew.
     let extend = || ring.is_some_and(|ring| ring.extend(slot, opened));
     if !sys::signal::undisturbed(extend) {
         // The opened chunks stay where they are. A reader sees this number when it sees the next chunk, or

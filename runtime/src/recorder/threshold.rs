@@ -19,21 +19,21 @@ const NO_MORE: u64 = u64::MAX;
 /// The first threshold above 0, in ticks. Calls of small functions are shorter.
 const FIRST_THRESHOLD: u64 = 128;
 
-/// The threshold does not rise if the last chunk holds its share of the time, or up to 1/SLACK less. Otherwise a few
-/// steps, each for a little more time, would leave out far longer calls.
+/// The threshold rises only if the last chunk holds more than 1/SLACK less than its share of the time. Each rise is
+/// large, so a few rises because of a little missing time would leave out much longer calls.
 const SLACK: u64 = 8;
 
 /// The threshold falls only if the last chunk took at least SLOW times its share of the time. Otherwise ever more
 /// records would overwrite what the ring holds, until it holds too little.
 const SLOW: u64 = 4;
 
-/// A threshold is at most 1/SHARE_OF_KEEP of the time that a ring should hold. At one depth, at most SHARE_OF_KEEP
-/// calls that are longer fit into that time, and their records take 16 KiB. So if the ring still holds too little time,
-/// it is full of notes. A higher threshold would then lose long calls, and gain no time.
+/// A threshold is at most 1/SHARE_OF_KEEP of the time that a ring should hold. Of calls at one depth that last longer
+/// than this bound, at most SHARE_OF_KEEP fit into that time: 16 KiB of records. If the ring holds too little time
+/// nevertheless, notes fill it, and a higher threshold would not help.
 const SHARE_OF_KEEP: u64 = 1024;
 
-/// The upper bound of every threshold. The length of each shorter call has a class, because `stub` has no code for
-/// longer ones.
+/// The upper bound of every threshold. `stub` counts only calls that are shorter, and has no code for lengths without a
+/// class.
 const MAX_THRESHOLD: u64 = 1 << 37;
 
 const _: () = assert!(MAX_THRESHOLD < fdr_formats::lengths::MAX);

@@ -47,7 +47,7 @@ const SHAPES: [usize; 12] = [
     offset_of!(Slot, cpu),
 ];
 
-/// FNV-1a over each byte of the numbers.
+/// FNV-1a over the lower four bytes of each number.
 const fn hash(numbers: &[usize]) -> u32 {
     let mut hash = 0x811C_9DC5_u32;
     let mut at = 0;

@@ -204,7 +204,8 @@ pub(super) fn circles(arrows: &[Arrow]) -> Vec<Finding> {
         uses.entry(&arrow.from).or_default().insert(&arrow.to);
         uses.entry(&arrow.to).or_default();
     }
-    // A room that uses no other is in no circle. Without it, the next one may use no other.
+    // A room that uses no other is in no circle. Removing it may leave further rooms that use no other. What is left at
+    // the end is in a circle, or leads to one.
     while let Some(free) = uses
         .iter()
         .find(|(_, uses)| uses.is_empty())

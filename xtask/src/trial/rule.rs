@@ -13,7 +13,7 @@ use xtask::Result;
 use xtask::process::{cargo, command, on_path, output, run, target};
 use xtask::programs::{Kind, Program};
 
-/// A function that is left out runs no more instructions of its own in a call, on average.
+/// The most instructions of its own that a function that is left out may run in a call, on average.
 const MAX: u64 = 200;
 /// A marked function that runs fewer is hardly worth the mark.
 const FEW: u64 = 20;

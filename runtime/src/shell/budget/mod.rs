@@ -160,7 +160,7 @@ impl Budget {
         }
         let spent = self.costs.spent(&self.functions, used_ns, dumper_ns);
         self.lately.add(&spent);
-        // Before a ring is full no record is lost. So all calls leave their records.
+        // While no thread has filled its ring, records overwrite nothing. So no function goes down a level yet.
         if !ring.owned_slots().any(counts::is_full) {
             return match spent.is_over(&self.costs) {
                 true => SHORT_NS,
