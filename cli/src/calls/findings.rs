@@ -6,45 +6,22 @@ use fdr_formats::states::States;
 use fdr_formats::{Error, FunctionId, Source, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
-use super::arguments::CallNotes;
 use super::cause::{self, Cause, Compared, ConcurrentCall, Explanation, Parts};
-use super::events::Events;
+use super::finding::Finding;
 use super::noise::Noise;
 use super::overlaps::{OverlapPass, Presences, Stretch, Stretches, WaitTicks};
 use super::query::{Query, ticks};
-use super::same_cause::{self, SameCause};
+use super::same_cause;
 use super::samples::Samples;
 use super::slow_call::SlowCall;
 use super::slowest::{self, Frames, SlowestPass};
 use super::states::{CallStates, PreemptionContext};
-use super::tree::{TreePass, Trees, Wait};
+use super::tree::{TreePass, Trees};
 use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
 use crate::stacks::Together;
 use crate::symbols::Symbols;
 use crate::{off_cpu, selection, stacks, trace};
-
-/// A slow call, and the explanation that was found.
-pub(crate) struct Finding {
-    pub(crate) call: SlowCall,
-    /// How many calls of the function are slow. `None`: the user chose the calls by options.
-    pub(crate) slow_calls: Option<u64>,
-    /// The calls that this one stands for. `None`: only for itself, by the user's wish.
-    pub(crate) same_cause: Option<SameCause>,
-    pub(crate) usual: Usual,
-    pub(crate) explained: Explanation,
-    pub(crate) meanwhile: Option<ConcurrentCall>,
-    /// The longest wait inside, if it took a half of the call.
-    pub(crate) wait: Option<Wait>,
-    /// What the thread did, if the trace knows states.
-    pub(crate) states: Option<CallStates>,
-    /// Its arguments, and those of calls on its path.
-    pub(crate) arguments: Vec<CallNotes>,
-    /// Events inside.
-    pub(crate) events: Events,
-    /// Where the thread was while it ran, if the trace has such samples.
-    pub(crate) samples: Option<Samples>,
-}
 
 /// What was found in a trace.
 pub(crate) struct Findings {

@@ -8,13 +8,14 @@
 //! | [`tree`], [`arguments`], [`events`] | the calls inside, and the program's notes in them |
 //! | [`overlaps`], [`states`], `samples` | what other threads did, what the thread did, and where it was |
 //! | [`cause`], [`same_cause`] | where the excess is; calls that have one cause |
-//! | [`findings`] | all of it for a trace |
+//! | [`finding`], [`findings`] | all of it for a call, and for a trace |
 //! | [`words`], [`json`], [`document`] | the outputs |
 
 pub(crate) mod arguments;
 pub(crate) mod cause;
 pub(crate) mod document;
 pub(crate) mod events;
+pub(crate) mod finding;
 pub(crate) mod findings;
 pub(crate) mod json;
 mod noise;

@@ -5,23 +5,9 @@ use fdr_formats::{FunctionId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
 use super::cause::Cause;
-use super::findings::Finding;
+use super::finding::{Finding, SameCause};
 use super::slow_call::SlowCall;
 use crate::report::waits::Object;
-
-/// The calls with one cause.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SameCause {
-    pub(crate) calls: u64,
-    /// There may be more: not all slow calls of these functions were compared.
-    pub(crate) or_more: bool,
-    /// The functions of these calls.
-    pub(crate) functions: u64,
-    /// The sum of their times, ticks.
-    pub(crate) total: u64,
-    /// Stretches of time in which such calls were open, one call or several at once.
-    pub(crate) times: u64,
-}
 
 /// What tells causes apart.
 #[derive(PartialEq, Eq, Hash)]

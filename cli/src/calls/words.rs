@@ -4,7 +4,7 @@ use fdr_formats::model::State;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 
 use super::cause::{Cause, Explanation, Step};
-use super::findings::Finding;
+use super::finding::Finding;
 use super::tree::Wait;
 use crate::report::names::{name_of, thread_name};
 use crate::ui;

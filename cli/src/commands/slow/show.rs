@@ -7,7 +7,8 @@ use fdr_formats::{FunctionId, TraceInfo};
 
 use crate::calls::arguments;
 use crate::calls::cause::{Cause, Step};
-use crate::calls::findings::{Finding, Findings};
+use crate::calls::finding::Finding;
+use crate::calls::findings::Findings;
 use crate::calls::query::ENOUGH_CALLS;
 use crate::calls::samples::Samples;
 use crate::calls::words::{percent, sentence};

@@ -13,7 +13,8 @@ use foldhash::{HashMap, HashMapExt};
 
 use self::notes::{NotePass, Stretches, TaskNotes};
 use crate::calls::cause::{self, Compared, ConcurrentCall};
-use crate::calls::findings::{Finding, explain};
+use crate::calls::finding::Finding;
+use crate::calls::findings::explain;
 use crate::calls::overlaps::{self, OverlapPass, Stretch};
 use crate::calls::query::{ENOUGH_CALLS, MIN_NS, Query, TIMES_P50, TIMES_P90, ticks};
 use crate::calls::slow_call::SlowCall;
