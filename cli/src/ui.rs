@@ -115,7 +115,7 @@ pub(crate) fn size(bytes: u64) -> String {
 pub(crate) fn utc(unix_nanos: u64) -> String {
     let (seconds, nanos) = (unix_nanos / 1_000_000_000, unix_nanos % 1_000_000_000);
     let micros = nanos / 1000;
-    format!("{}.{micros:06}Z", Utc::of(seconds))
+    format!("{}.{micros:06}Z", Utc::from_unix(seconds))
 }
 
 /// Text of at most so many characters. A longer text loses its middle. More of its end stays than of its front, because

@@ -235,7 +235,7 @@ mod tests {
     fn code(options: &str, function: &str) -> [String; 2] {
         let options = syn::parse_str::<Options>(options).expect("options");
         let function =
-            Function::of(sole_item(function.parse().expect("tokens"))).expect("a function");
+            Function::from_item(sole_item(function.parse().expect("tokens"))).expect("a function");
         options.said.check(&function).expect("a result");
         let code = options
             .said
@@ -327,8 +327,8 @@ mod tests {
             ("err", "fn f() {}"),
         ] {
             let options = syn::parse_str::<Options>(options).expect("options");
-            let function =
-                Function::of(sole_item(function.parse().expect("tokens"))).expect("a function");
+            let function = Function::from_item(sole_item(function.parse().expect("tokens")))
+                .expect("a function");
             let message = options
                 .said
                 .check(&function)

@@ -168,7 +168,7 @@ fn lints(bindings: &[Binding]) -> Option<TokenStream> {
 }
 
 /// The parts of a future whose polls are calls.
-struct OfPolls {
+struct FutureParts {
     /// The function that makes it of another one.
     polled: TokenStream,
     /// Statements in front of the future, if something is recorded inside of it.
@@ -180,8 +180,8 @@ struct OfPolls {
     result: Option<TokenStream>,
 }
 
-impl OfPolls {
-    fn of(recorder: &Recorder) -> OfPolls {
+impl FutureParts {
+    fn new(recorder: &Recorder) -> FutureParts {
         let span = Span::mixed_site();
         let Recorder {
             private,
@@ -226,7 +226,7 @@ impl OfPolls {
                 };
             }
         });
-        OfPolls {
+        FutureParts {
             polled,
             before,
             sites,
@@ -248,13 +248,13 @@ impl OfPolls {
 fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
-    let OfPolls {
+    let FutureParts {
         polled,
         before,
         sites,
         arguments,
         result,
-    } = OfPolls::of(recorder);
+    } = FutureParts::new(recorder);
     let signature = function.signature();
     let diverges = signature.as_ref().is_some_and(diverges);
     let bindings = bound_by_value(signature.as_ref());
@@ -307,13 +307,13 @@ fn value_that_is_polled(function: &Function, body: &Body, recorder: &Recorder) -
 fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
-    let OfPolls {
+    let FutureParts {
         polled,
         before: first,
         sites,
         arguments,
         result,
-    } = OfPolls::of(recorder);
+    } = FutureParts::new(recorder);
     let front = body.front();
     let Future {
         before,

@@ -135,7 +135,7 @@ mod tests {
     fn owns_frame(head: &str, calls: usize) -> bool {
         let body = "f(x); ".repeat(calls);
         let function = format!("{head} {{ {body} }}").parse().expect("tokens");
-        let function = Function::of(sole_item(function)).expect("a function");
+        let function = Function::from_item(sole_item(function)).expect("a function");
         let body = Body::split(function.body.stream());
         is_own(&function, &body)
     }

@@ -105,7 +105,7 @@ impl Tracer {
         } else {
             match left_out(&item, &self.rules) {
                 None => {
-                    if let Ok(function) = Function::of(item.clone()) {
+                    if let Ok(function) = Function::from_item(item.clone()) {
                         self.some_marked = true;
                         return expand(function, &self.options);
                     }

@@ -94,7 +94,7 @@ pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
         return Some(Reason::Inline);
     }
     // A body of newer syntax can't be judged, so it is not left out.
-    let cost = BodyCost::of(body.stream())?;
+    let cost = BodyCost::estimate(body.stream())?;
     if let Some(least) = rules.min_statements {
         let count = cost.statements;
         return (count < least).then_some(Reason::Statements(count));

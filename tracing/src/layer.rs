@@ -20,7 +20,7 @@ pub struct Recorder {}
 /// The filter of [`Recorder`]: what `FDR` and `fdr ctl` choose.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Chosen {}
+pub struct RecorderFilter {}
 
 impl Recorder {
     pub(crate) fn new() -> Recorder {
@@ -28,15 +28,15 @@ impl Recorder {
     }
 }
 
-impl Chosen {
-    pub(crate) fn new() -> Chosen {
+impl RecorderFilter {
+    pub(crate) fn new() -> RecorderFilter {
         // The interest that `tracing` has cached is wrong once the recorder comes up.
         dynamic::when_up(rebuild_interest_cache);
-        Chosen {}
+        RecorderFilter {}
     }
 }
 
-impl<S> Filter<S> for Chosen {
+impl<S> Filter<S> for RecorderFilter {
     fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
         told::interest(metadata)
     }

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 
 use fdr_formats::identity::Part;
-use fdr_formats::model::{Counts, What};
+use fdr_formats::model::{Counts, FunctionKind};
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
@@ -200,7 +200,7 @@ fn write_counts(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow:
         ui::count(info.called().count() as u64)
     )?;
     let events = info.functions.iter();
-    let events = events.filter(|function| function.what == What::Event);
+    let events = events.filter(|function| function.kind == FunctionKind::Event);
     match events.count() as u64 {
         0 => {}
         events => writeln!(out, "events     {} with a name", ui::count(events))?,

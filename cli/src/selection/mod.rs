@@ -18,7 +18,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use fdr_formats::filter::{Filter, Glob, nearest};
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::moment::{MomentOption, Span};
@@ -368,7 +368,7 @@ fn complain_of(option: &str, filter: &Filter, info: &TraceInfo) {
     let switched = || {
         info.functions
             .iter()
-            .filter(|known| known.what != What::Name)
+            .filter(|known| known.kind != FunctionKind::Name)
     };
     let names = || switched().map(|function| function.name.as_str());
     // Functions without a name are `#12`.

@@ -338,7 +338,7 @@ pub(super) fn function(time: u64, function: &Function, out: &mut Vec<u8>) {
     out.extend(function.id.0.to_le_bytes());
     out.extend(function.line.to_le_bytes());
     if !is_called {
-        out.push(function.what as u8);
+        out.push(function.kind as u8);
     }
     text(&function.name, out);
     text(&function.file, out);

@@ -23,7 +23,9 @@ use super::record::{self, FACTS, NO_CPU};
 use super::states;
 use super::thread_encoder::{CutShort, OpenThread, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble};
+use crate::model::{
+    Call, ClockFaults, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo,
+};
 use crate::note_values::in_nanos;
 use crate::sink::{Losses, Sink};
 use crate::snapshot_json::{self, Attribute, Head, Value};
@@ -77,7 +79,7 @@ impl CtfWriter {
         let what = "anchors of the clock over 292 years from 1970: other readers do not see them";
         losses.add(what, far.into());
         let what = "what is known to be wrong with the clock: left out";
-        losses.add(what, (info.clock.trouble != Trouble::default()).into());
+        losses.add(what, (info.clock.faults != ClockFaults::default()).into());
         losses.add_untimed(&info.functions);
         Ok(CtfWriter {
             folder,

@@ -52,7 +52,7 @@ impl Names {
             file: metadata.file.unwrap_or_default().to_owned(),
             line: metadata.line.unwrap_or_default(),
             untimed: false,
-            what: Default::default(),
+            kind: Default::default(),
         };
         if let Some(id) = numbered(&decoded.entry) {
             let nameless = facts::labelled(metadata) == Some(id);

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::facts::{self, FunctionFacts, ThreadFacts};
 use super::rows;
-use crate::model::{Function, FunctionId, Thread, ThreadId, What};
+use crate::model::{Function, FunctionId, FunctionKind, Thread, ThreadId};
 use crate::text;
 
 /// Ids from here down are for functions that one of our traces does not declare. The ids of other
@@ -99,14 +99,14 @@ impl Names {
             file,
             line,
             untimed,
-            what,
+            kind,
         } = facts;
         let Some(number) = id else {
             return Some("a function without a number; it is skipped".into());
         };
         let mut told = None;
         let adopted = self.by_name.get(name.as_bytes()).copied();
-        let adopted = adopted.filter(|_| what == What::Calls);
+        let adopted = adopted.filter(|_| kind == FunctionKind::Calls);
         let adopted =
             adopted.filter(|id| self.entries.get(id).is_some_and(|entry| !entry.declared));
         let known = self.by_number.get(&number).copied().or(adopted);
@@ -114,8 +114,8 @@ impl Names {
             None => self.place(number),
             Some(entry) if !entry.declared => entry.function.id,
             Some(Entry { function, .. }) => {
-                if (&function.name, &function.file, function.line, function.what)
-                    == (&name, &file, line, what)
+                if (&function.name, &function.file, function.line, function.kind)
+                    == (&name, &file, line, kind)
                 {
                     return None;
                 }
@@ -137,7 +137,7 @@ impl Names {
             let changes = self.renumbered.0.entry(number).or_default();
             changes.push((offset, id));
         }
-        if !name.is_empty() && what == What::Calls {
+        if !name.is_empty() && kind == FunctionKind::Calls {
             self.by_name.entry(name.as_bytes().into()).or_insert(id);
         }
         let function = Function {
@@ -146,7 +146,7 @@ impl Names {
             file,
             line,
             untimed,
-            what,
+            kind,
         };
         let declared = true;
         self.entries.insert(id, Entry { function, declared });

@@ -313,7 +313,7 @@ fn functions_have_one_id_each() {
         file: String::new(),
         line,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let mut names = Names::default();
     assert_eq!(names.declare(0, facts(5, "a", 1)), None);

@@ -13,7 +13,7 @@ use crate::bytes::ByteOrder;
 use crate::escaped::escape;
 use crate::facts::Value;
 #[cfg(feature = "read")]
-use crate::model::What;
+use crate::model::FunctionKind;
 use crate::model::{Function, FunctionId, Thread, TraceInfo};
 use crate::number_map::NumberMap;
 use crate::sink::Losses;
@@ -325,10 +325,10 @@ impl Encoder {
     /// A name that only notes use.
     #[cfg(feature = "read")]
     fn name(&mut self, out: &mut Vec<u8>, function: &Function) {
-        let what = match function.what {
-            What::Calls => 0,
-            What::Event => known::EVENT,
-            What::Name => known::NAME,
+        let what = match function.kind {
+            FunctionKind::Calls => 0,
+            FunctionKind::Event => known::EVENT,
+            FunctionKind::Name => known::NAME,
         };
         let _ = self
             .begin(out, klass::FUNCTION, 0)

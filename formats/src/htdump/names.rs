@@ -41,7 +41,7 @@ impl FunctionEntry {
     /// Whether our klass repeats the same description. `named`: with its name.
     fn is_told_as(&self, function: &Function, named: bool) -> bool {
         let known = &self.function;
-        (&known.file, known.line, known.what) == (&function.file, function.line, function.what)
+        (&known.file, known.line, known.kind) == (&function.file, function.line, function.kind)
             && (!named || known.name == function.name)
     }
 }

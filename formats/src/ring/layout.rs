@@ -29,7 +29,7 @@ use super::schedule::Anchor;
 use crate::bytes::{ByteOrder, Fields};
 use crate::identity;
 #[cfg(feature = "read")]
-use crate::model::{Function, FunctionId, What};
+use crate::model::{Function, FunctionId, FunctionKind};
 use crate::moments::MAX_BYTES;
 
 /// The type of the words of a part: [`Plain`] in a reader's copies, atomic in the recorder's mapping.
@@ -581,14 +581,14 @@ pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
         file: fields.text(file.into())?,
         line,
         untimed: false,
-        what: What::Calls,
+        kind: FunctionKind::Calls,
     };
     // Entries of functions with times end here.
     let flags = bytes.get(needed.next_multiple_of(8)..size);
     if let Some(flags) = flags.filter(|flags| !flags.is_empty()) {
         let flags = Fields::new(flags, ByteOrder::Little).u32()?;
         function.untimed = flags & UNTIMED != 0;
-        function.what = What::of((flags >> WHAT_BIT & 3) as u8);
+        function.kind = FunctionKind::from_number((flags >> WHAT_BIT & 3) as u8);
     }
     Some((function, size))
 }

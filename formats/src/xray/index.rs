@@ -441,11 +441,11 @@ impl<'a> Indexer<'a> {
                 error_ppm,
                 anchor,
                 until,
-                trouble,
+                faults,
             } => {
                 let clock = &mut self.index.info.clock;
                 (clock.name, clock.error_ppm, clock.anchor) = (name, error_ppm, anchor);
-                (clock.until, clock.trouble) = (until, trouble);
+                (clock.until, clock.faults) = (until, faults);
             }
             Payload::Process {
                 program,

@@ -277,8 +277,8 @@ fn bring_up_to_date(info: &mut TraceInfo, ring: &Ring) {
         known => info.clock.frequency = known,
     }
     let flags = ring.header().clock_flags.load(Ordering::Relaxed);
-    info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
-    info.clock.trouble.steps_back = steps_back(ring);
+    info.clock.faults.skew_ns = u64::from(flags >> 8) * 1000;
+    info.clock.faults.steps_back = steps_back(ring);
     info.end = Some(end(ring));
 }
 

@@ -423,7 +423,7 @@ fn sanitised(name: &OsStr) -> String {
 
 /// Writes `20261120T135501Z`, which sorts by time and needs no escaping.
 fn utc(unix_time_s: u64, out: &mut dyn FnMut(&[u8])) {
-    let at = Utc::of(unix_time_s);
+    let at = Utc::from_unix(unix_time_s);
     decimal(at.year, 4, out);
     decimal(at.month, 2, out);
     decimal(at.day, 2, out);

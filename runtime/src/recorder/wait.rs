@@ -189,7 +189,7 @@ pub(super) fn seen(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, 
             return (id, 0);
         };
         let tid = slot.tid.load(Ordering::Relaxed);
-        let Some(calls) = ring::open_calls::of(slot) else {
+        let Some(calls) = ring::open_calls::of_slot(slot) else {
             return match holder(holders) == word {
                 true => (tid, 0),
                 false => continue,

@@ -21,7 +21,7 @@ use super::{claim, now, open_calls};
 /// Makes a function record of `word` (id << 4 | action << 1) at `stamp`.
 #[inline(always)]
 pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
-    if let Some(calls) = open_calls::of(slot) {
+    if let Some(calls) = open_calls::of_slot(slot) {
         return edge(slot, calls, word, stamp);
     }
     let cpu = slot.cpu.load(Ordering::Relaxed);
@@ -53,7 +53,7 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
 /// record by `write`, with a stamp.
 #[inline(always)]
 pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
-    if open_calls::of(slot).is_some() {
+    if open_calls::of_slot(slot).is_some() {
         return false;
     }
     let before = slot.cursor.load(Ordering::Relaxed);
@@ -158,7 +158,7 @@ pub(crate) fn note(slot: &Slot, said: &Note<'_>, stamp: Stamp) {
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    let after = match open_calls::of(slot) {
+    let after = match open_calls::of_slot(slot) {
         None => make_note(slot, said, stamp, before),
         Some(calls) => {
             let before = open_calls::before_note(slot, calls, stamp);

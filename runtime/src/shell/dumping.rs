@@ -50,7 +50,7 @@ pub(crate) struct Occasion<'a> {
 
 impl Occasion<'_> {
     /// Nothing but a reason.
-    pub(crate) fn of(reason: &str) -> Occasion<'_> {
+    pub(crate) fn from_reason(reason: &str) -> Occasion<'_> {
         Occasion {
             reason,
             marks: Vec::new(),
@@ -131,7 +131,7 @@ fn ready() -> Result<(&'static Ring, &'static State), Error> {
 
 /// Dumps, and says on stderr where the trace is.
 pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
-    dump_with(&Occasion::of(reason))
+    dump_with(&Occasion::from_reason(reason))
 }
 
 /// As [`dump()`], for an occasion that may have named moments.
@@ -185,7 +185,7 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(Mapped, Dump), Error> {
         let mut info = trace_info::gather(ring, state, reason);
         info.dump = None;
         let unnamed = to_write(ring, state, &info).to_unnamed(&std::env::temp_dir());
-        let mapped = unnamed.and_then(|(file, written)| Ok((Mapped::of(&file)?, written)));
+        let mapped = unnamed.and_then(|(file, written)| Ok((Mapped::from_file(&file)?, written)));
         let (trace, written) = mapped.map_err(|error| {
             let place = format!(
                 "{}: no trace in a file without a name",

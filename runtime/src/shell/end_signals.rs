@@ -58,7 +58,7 @@ pub(super) fn begin(triggers: &[Trigger]) {
         return;
     }
     for signal in SIGNALS {
-        if wanted & raw::bit(signal) != 0 && Action::of(signal).is_default() {
+        if wanted & raw::bit(signal) != 0 && Action::current(signal).is_default() {
             Action::handler(on_signal).set(signal);
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn signal_of(event: &Event) -> Option<i32> {
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let errno = sys::errno();
     // A handler that the program installed later may call this one. Then the program decides what happens.
-    if Action::of(signal).is(on_signal) {
+    if Action::current(signal).is(on_signal) {
         let goes_on = sys::signal::may_go_on(info, context);
         end_by(signal, goes_on);
     }
@@ -88,7 +88,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
 fn end_by(signal: i32, goes_on: bool) {
     let ours = SIGNALS
         .into_iter()
-        .filter(|&of| Action::of(of).is(on_signal));
+        .filter(|&of| Action::current(of).is(on_signal));
     let bits = ours.fold(0, |bits, of| {
         Action::default().set(of);
         bits | raw::bit(of)

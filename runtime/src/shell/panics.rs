@@ -120,7 +120,7 @@ fn message_of<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
 fn dump(reason: &str) {
     let occasion = Occasion {
         thread: Some(sys::thread::tid()),
-        ..Occasion::of(reason)
+        ..Occasion::from_reason(reason)
     };
     match dumping::dump_with(&occasion) {
         Ok(_) => crash::panic_was_dumped(),

@@ -47,7 +47,7 @@ pub(crate) fn gather(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo>
     clock.frequency = frequency.hz;
     clock.error_ppm = Some(frequency.error_ppm);
     clock.until = Some((Ticks(now.ticks), now.realtime_ns));
-    clock.trouble = state.trouble(&now, &frequency, counts::steps_back(ring));
+    clock.faults = state.clock_faults(&now, &frequency, counts::steps_back(ring));
     info.functions = table().for_trace_from(0);
     info.process = Some(u64::from(sys::process::pid()));
     info.reason = owned(reason);
@@ -55,7 +55,7 @@ pub(crate) fn gather(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo>
     info.end = Some(Ticks(now.ticks));
     info.missing = ring.missing();
     info.moments = file::moments(ring);
-    info.schedule = schedule::of(ring);
+    info.schedule = schedule::gather(ring);
     if let Some(ended) = ring.totals_of_ended() {
         info.missing_totals = file::totals(ended);
         info.recording_cost = totals::cost(ended);

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fdr_formats::text::{self, owned};
-use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
+use fdr_formats::trigger::{self, Event, Occurrence, Reason, Trigger};
 
 use super::dump_signal;
 use super::dumping::{self, Occasion};
@@ -235,12 +235,18 @@ impl Armed {
 }
 
 impl Due {
-    fn of(trigger: &Trigger, words: &str) -> Due {
-        let (trigger, what) = (trigger.text.as_str(), What::Other(words));
-        Due::because(format!("{}", Reason { trigger, what }))
+    fn from_trigger(trigger: &Trigger, words: &str) -> Due {
+        let (trigger, occurrence) = (trigger.text.as_str(), Occurrence::Other(words));
+        Due::from_reason(format!(
+            "{}",
+            Reason {
+                trigger,
+                occurrence
+            }
+        ))
     }
 
-    fn because(reason: String) -> Due {
+    fn from_reason(reason: String) -> Due {
         Due {
             at_ns: 0,
             reason,
@@ -258,7 +264,7 @@ pub(crate) fn take_signal() -> bool {
     };
     if let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) {
         if let Some(armed) = progress.armed.get_mut(number) {
-            let due = || Due::because(owned("signal"));
+            let due = || Due::from_reason(owned("signal"));
             armed.fire(trigger, clock::monotonic_raw_ns(), due);
         }
     }
@@ -278,7 +284,7 @@ pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
     }
     let due = Due {
         thread: Some(sys::thread::tid()),
-        ..Due::because(reason())
+        ..Due::from_reason(reason())
     };
     let take = || {
         let mut progress = progress()?;
@@ -326,7 +332,7 @@ pub(crate) fn look() -> Option<Duration> {
                 armed.take_request(number, trigger, now_ns);
             }
             Event::Every(period) if now_ns >= armed.period_ns => {
-                armed.fire(trigger, now_ns, || Due::of(trigger, ""));
+                armed.fire(trigger, now_ns, || Due::from_trigger(trigger, ""));
                 // Periods that have passed meanwhile are left out.
                 let periods = now_ns.saturating_sub(armed.period_ns) / as_ns(*period).max(1) + 1;
                 let passed_ns = as_ns(*period).saturating_mul(periods);
@@ -357,16 +363,17 @@ pub(crate) fn at_end(signal: Option<i32>) -> Result<(), Error> {
         if let Some(armed) = progress.armed.get_mut(number) {
             match trigger.event {
                 Event::Signal if is_asked => {
-                    armed.fire(trigger, now_ns, || Due::because(owned("signal")));
+                    armed.fire(trigger, now_ns, || Due::from_reason(owned("signal")));
                     is_asked = false;
                 }
                 Event::Call(..) => armed.take_request(number, trigger, now_ns),
                 Event::Exit if signal.is_none() => {
-                    armed.due = Some(Due::because(owned("exit")));
+                    armed.due = Some(Due::from_reason(owned("exit")));
                     is_asked = false;
                 }
                 ref event if signal.is_some() && end_signals::signal_of(event) == signal => {
-                    armed.due = signal.map(|signal| Due::because(owned(end_signals::name(signal))));
+                    armed.due =
+                        signal.map(|signal| Due::from_reason(owned(end_signals::name(signal))));
                     is_asked = false;
                 }
                 _ => {}
@@ -433,7 +440,7 @@ impl Progress {
             // If the limit forbids it now, the next look tries again.
             let fires = is_above && !armed.is_above;
             armed.is_above = match fires {
-                true => armed.fire(trigger, now_ns, || Due::of(trigger, &words())),
+                true => armed.fire(trigger, now_ns, || Due::from_trigger(trigger, &words())),
                 false => is_above,
             };
         }
@@ -462,7 +469,9 @@ mod tests {
         let trigger = trigger("a::b>1ms +2s");
         let mut armed = Armed::default();
         let fire = |armed: &mut Armed, s: u64| {
-            armed.fire(&trigger, s * 1_000_000_000, || Due::of(&trigger, ""))
+            armed.fire(&trigger, s * 1_000_000_000, || {
+                Due::from_trigger(&trigger, "")
+            })
         };
         assert!(fire(&mut armed, 100));
         let due = armed.due.as_ref().expect("due");

@@ -15,7 +15,7 @@ pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_
 impl Action {
     /// The current action of `signal`.
     #[inline(never)]
-    pub(crate) fn of(signal: i32) -> Action {
+    pub(crate) fn current(signal: i32) -> Action {
         // SAFETY: all zeros is a valid `sigaction` to be filled in. If it is not filled in, it means SIG_DFL.
         let mut now: libc::sigaction = unsafe { zeroed() };
         // SAFETY: the structure is valid for writing.

@@ -137,7 +137,7 @@ impl Mapped {
     ///
     /// # Errors
     /// The file is empty, or the system maps nothing more.
-    pub(crate) fn of(file: &File) -> io::Result<Mapped> {
+    pub(crate) fn from_file(file: &File) -> io::Result<Mapped> {
         let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         let (fd, flags) = (file.as_raw_fd(), libc::MAP_PRIVATE);
         // SAFETY: the kernel chooses addresses that nobody uses.

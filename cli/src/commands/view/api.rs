@@ -198,7 +198,7 @@ fn unix_error(clock: &Clock, ends: [u64; 2]) -> Option<u64> {
     let (anchor, _) = clock.anchor?;
     let away = ends.map(|end| anchor.0.abs_diff(end)).into_iter().max()?;
     let of_rate = clock.nanos(Ticks(away)).0 as f64 * clock.error_ppm? / 1e6;
-    let moved = clock.trouble.wall_step_ns.unsigned_abs();
+    let moved = clock.faults.wall_step_ns.unsigned_abs();
     Some((1_000 + of_rate.ceil() as u64).saturating_add(moved))
 }
 

@@ -177,7 +177,7 @@ fn next_functions(rest: &mut &[Function]) -> Option<Vec<u8>> {
         draft.u32(u32::try_from(named).unwrap_or(0));
         let functions = (0..).zip(batch);
         for (place, function) in functions.filter(|(_, function)| without_calls(function)) {
-            draft.u32(place | (function.what as u32) << PLACE_BITS);
+            draft.u32(place | (function.kind as u32) << PLACE_BITS);
         }
     }
     draft.align();
@@ -265,11 +265,11 @@ pub(in super::super) fn put_clock(place: &mut dyn PayloadBuffer, clock: &Clock) 
     draft.u64(nanos);
     draft.text(&clock.name);
     draft.align();
-    let trouble = &clock.trouble;
-    draft.u64(trouble.skew_ns);
-    draft.u64(trouble.steps_back);
-    draft.u64(trouble.ahead_ns as u64);
-    draft.u64(trouble.wall_step_ns as u64);
+    let faults = &clock.faults;
+    draft.u64(faults.skew_ns);
+    draft.u64(faults.steps_back);
+    draft.u64(faults.ahead_ns as u64);
+    draft.u64(faults.wall_step_ns as u64);
     let (tick, nanos) = clock.until.unwrap_or_default();
     draft.u64(tick.0);
     draft.u64(nanos);
