@@ -157,7 +157,7 @@ impl Absence {
 
     /// What is not known of a stretch of time.
     pub(crate) fn unknown(&self, from: Ticks, until: Ticks) -> Ticks {
-        self.course.known(from, until).unknown
+        self.course.in_stretch(from, until).unknown
     }
 
     /// Until when that state lasts.
@@ -223,7 +223,7 @@ impl Absence {
             };
             return (parts, 0);
         }
-        let known: OffCpu = self.course.known(ended.call.start, ended.end).into();
+        let known: OffCpu = self.course.in_stretch(ended.call.start, ended.end).into();
         let mut inside = OffCpu::default();
         // It is around all calls so far. (Of another one, the calls before it are its caller's.)
         let is_around = open.is_empty() && !is_aside && ended.call.spent_before() == 0;

@@ -20,7 +20,7 @@ pub(crate) struct Tally {
     by_id: BTreeMap<ThreadId, usize>,
     current: usize,
     damage: Damage,
-    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT). Empty until the whole trace is counted.
+    /// In the order of the file, at most [`MAX_DIAGNOSTICS`](crate::damage::MAX_DIAGNOSTICS). Empty until the whole trace is counted.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Those that were not kept.
     pub(crate) more_diagnostics: u64,

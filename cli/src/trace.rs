@@ -6,7 +6,7 @@ use std::path::Path;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Diagnostic, Error, Source, TraceInfo};
 
-use crate::damage::KEPT;
+use crate::damage::MAX_DIAGNOSTICS;
 use crate::ui;
 
 /// What made the recorder write, to stand behind "written". Empty: the trace does not say.
@@ -123,7 +123,11 @@ pub(crate) fn warn_of_damage(file: &Path, diagnostics: &[Diagnostic], more: u64)
     };
     let count = diagnostics.len() as u64 + more;
     // Readers stop counting, too.
-    let least = if count > KEPT as u64 { "at least " } else { "" };
+    let least = if count > MAX_DIAGNOSTICS as u64 {
+        "at least "
+    } else {
+        ""
+    };
     ui::complain(&format!(
         "{}: the trace is damaged in {least}{}, the first at byte {}: what follows is what can be \
          read (fdr verify lists them)",

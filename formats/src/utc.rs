@@ -8,7 +8,7 @@ use std::fmt;
 /// ```
 /// use fdr_formats::utc::Utc;
 ///
-/// assert_eq!(Utc::of(1_700_000_000).to_string(), "2023-11-14T22:13:20");
+/// assert_eq!(Utc::from_unix(1_700_000_000).to_string(), "2023-11-14T22:13:20");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utc {

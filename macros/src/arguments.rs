@@ -236,9 +236,9 @@ mod tests {
         let options = syn::parse_str::<Options>(options).expect("options");
         let function =
             Function::from_item(sole_item(function.parse().expect("tokens"))).expect("a function");
-        options.said.check(&function).expect("a result");
+        options.values.check(&function).expect("a result");
         let code = options
-            .said
+            .values
             .code(&function, &quote_spanned!(Span::call_site()=> p));
         let text = |code: Option<TokenStream>| {
             let code = code.unwrap_or_default().to_string();
@@ -330,7 +330,7 @@ mod tests {
             let function = Function::from_item(sole_item(function.parse().expect("tokens")))
                 .expect("a function");
             let message = options
-                .said
+                .values
                 .check(&function)
                 .expect_err("an error")
                 .to_string();

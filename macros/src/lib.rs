@@ -250,7 +250,7 @@ fn checked(options: TokenStream, tokens: TokenStream) -> Result<TokenStream> {
             ),
         ));
     }
-    options.said.check(&function)?;
+    options.values.check(&function)?;
     Ok(match is_off {
         true => tokens,
         false => expand(function, &options),

@@ -76,7 +76,7 @@ pub(crate) fn diverges(signature: &Signature) -> bool {
 
 /// Refuses an attribute that the expansion cannot work with.
 fn check_attribute(attribute: &Attribute) -> Result<()> {
-    let is_unsafe = attribute.path == "unsafe" && attribute.says("naked");
+    let is_unsafe = attribute.path == "unsafe" && attribute.contains_word("naked");
     let text = match attribute.path.as_str() {
         "naked" => NAKED,
         "unsafe" if is_unsafe => NAKED,
@@ -96,7 +96,7 @@ pub(crate) const TWICE: &str = "`#[traced]` is here twice: each call would be re
 pub(crate) fn sole_item(tokens: TokenStream) -> Item {
     let item = split(tokens).next().unwrap_or_default();
     match &item.head[..] {
-        [TokenTree::Group(given)] if item.kind == Kind::Given && item.attributes.is_empty() => {
+        [TokenTree::Group(given)] if item.kind == Kind::Tokens && item.attributes.is_empty() => {
             sole_item(given.stream())
         }
         _ => item,

@@ -33,6 +33,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(all(feature = "record", target_os = "linux"))]
+mod handlers;
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod layer;
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 mod off;
@@ -44,8 +46,6 @@ mod span;
 mod store;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod subscriber;
-#[cfg(all(feature = "record", target_os = "linux"))]
-mod told;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod values;
 

@@ -346,7 +346,7 @@ fn compare_self_times(
     let mut reports = [Vec::new(), Vec::new(), Vec::new()];
     let kinds = [
         &self_times::EVERY[..],
-        &self_times::KEPT,
+        &self_times::KEEP_TEN_SECONDS,
         &self_times::EVERY,
     ];
     for _ in 0..rounds {

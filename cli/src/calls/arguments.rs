@@ -33,20 +33,20 @@ impl PathNotes {
 /// What is said of one call.
 pub(crate) struct CallNotes {
     pub(crate) function: FunctionId,
-    said: PathNotes,
+    notes: PathNotes,
 }
 
 impl CallNotes {
     /// `None`: nothing is said of the call.
-    pub(crate) fn new(function: FunctionId, said: PathNotes) -> Option<CallNotes> {
-        let of = CallNotes { function, said };
+    pub(crate) fn new(function: FunctionId, notes: PathNotes) -> Option<CallNotes> {
+        let of = CallNotes { function, notes };
         (!of.fields().is_empty()).then_some(of)
     }
 
     /// The arguments, and the result.
     pub(crate) fn fields(&self) -> Vec<Field<'_>> {
         let mut all = Vec::new();
-        for (kind, body) in &self.said.0 {
+        for (kind, body) in &self.notes.0 {
             if let Some(Note::Arguments { fields, .. } | Note::Event { fields, .. }) =
                 Note::decode(*kind, body)
             {

@@ -88,7 +88,7 @@ pub(crate) fn arguments(tree: &Tree, explained: &Explanation) -> Vec<CallNotes> 
         .filter_map(|step| tree.nodes.get(step.place as usize));
     nodes
         .filter(|node| node.calls == 1)
-        .filter_map(|node| CallNotes::new(node.function, node.said.clone()))
+        .filter_map(|node| CallNotes::new(node.function, node.notes.clone()))
         .collect()
 }
 

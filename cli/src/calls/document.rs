@@ -7,7 +7,7 @@ use foldhash::HashMap;
 
 use super::findings::{Findings, explain, find};
 use super::json;
-use super::query::{Query, SHOWN, SHOWN_OF_EACH};
+use super::query::{DEFAULT_CALLS, DEFAULT_CALLS_OF_EACH, Query};
 use super::slow_call::SlowCall;
 use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
@@ -28,8 +28,8 @@ pub(crate) fn of_source(
         filter: None,
         over: None,
         chosen: None,
-        most: SHOWN,
-        of_each: SHOWN_OF_EACH,
+        most: DEFAULT_CALLS,
+        of_each: DEFAULT_CALLS_OF_EACH,
         may_be_whole: is_whole,
     };
     let found = find(&asked, trace, source)?;
@@ -53,7 +53,7 @@ pub(crate) fn of_call(
         list: explain(trace, source, vec![call], &usual, report.duration_ns)?,
         begin: selection::begin(source)?,
         is_whole_run: false,
-        not_shown: Vec::new(),
+        hidden_calls: Vec::new(),
         most: 1,
         is_chosen: true,
         has_waits: !report.waits.is_empty(),

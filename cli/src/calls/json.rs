@@ -159,7 +159,7 @@ pub(crate) fn write(
             head: Head::new(file, info),
             is_whole_run: found.is_whole_run,
             calls: calls.collect(),
-            calls_not_shown: found.not_shown.iter().map(|(_, calls)| calls).sum(),
+            calls_not_shown: found.hidden_calls.iter().map(|(_, calls)| calls).sum(),
         },
     )
 }
@@ -270,7 +270,7 @@ fn samples(samples: &Samples) -> AllSamples {
 
 /// Events with their times since `begin`.
 pub(crate) fn events<'a>(info: &'a TraceInfo, all: &Events, begin: Ticks) -> Vec<Event<'a>> {
-    let events = all.kept.iter();
+    let events = all.list.iter();
     events.filter_map(|of| event(info, of, begin)).collect()
 }
 

@@ -9,8 +9,8 @@ use crate::selection;
 use crate::selection::call_options::ChosenCalls;
 
 /// Calls that are shown unless the user says otherwise: in all, and of one function.
-pub(crate) const SHOWN: usize = 5;
-pub(crate) const SHOWN_OF_EACH: usize = 2;
+pub(crate) const DEFAULT_CALLS: usize = 5;
+pub(crate) const DEFAULT_CALLS_OF_EACH: usize = 2;
 /// Calls of a function from which it has a usual call.
 pub(crate) const ENOUGH_CALLS: u64 = 20;
 /// A slow call takes at least `TIMES_P50` times the p50 and `TIMES_P90` times the p90, and no less

@@ -18,7 +18,7 @@ const MAX: f64 = 0.5;
 /// A call that ran for this part of the excess computed: who computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
 /// It is told that the thread was preempted, too, from that part of the time on.
-const TOLD: f64 = 0.2;
+const MIN_PREEMPTED: f64 = 0.2;
 /// Page faults from which a call's are told.
 const MANY_FAULTS: u64 = 1024;
 
@@ -49,9 +49,9 @@ pub(crate) struct CallStates {
 pub(crate) struct PreemptionContext<'a> {
     pub(crate) states: &'a States,
     pub(crate) schedule: &'a Schedule,
-    /// The place of the call among the stretches that `seen` is of.
+    /// The place of the call among the stretches that `presences` is of.
     pub(crate) place: Option<usize>,
-    pub(crate) seen: &'a Presences,
+    pub(crate) presences: &'a Presences,
 }
 
 impl CallStates {
@@ -63,7 +63,7 @@ impl CallStates {
         scale: f64,
         around: &PreemptionContext<'_>,
     ) -> CallStates {
-        let known = around.states.known(call.thread, call.start, call.end);
+        let known = around.states.in_stretch(call.thread, call.start, call.end);
         let is_inside = |sample: &&model::Sample| {
             let is_fault = sample.cause == model::Cause::PageFault;
             let is_there = call.start <= sample.time && sample.time <= call.end;
@@ -89,7 +89,7 @@ impl CallStates {
             (Some(State::Running), _) => {
                 let spent = &self.known.spent;
                 let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
-                let is_told = spent.preempted.0 as f64 >= TOLD * spent.total().0 as f64;
+                let is_told = spent.preempted.0 as f64 >= MIN_PREEMPTED * spent.total().0 as f64;
                 let mut words = ": the thread computed".to_owned();
                 if is_told {
                     words += &format!(" for {}", time(spent.running));
@@ -232,7 +232,7 @@ fn preempted_by(call: &SlowCall, around: &PreemptionContext<'_>) -> Preemptor {
 /// The innermost function that a thread was in for most of the time that it ran in during the call.
 fn function_of(thread: ThreadId, around: &PreemptionContext<'_>) -> Option<FunctionId> {
     let here = around
-        .seen
+        .presences
         .iter()
         .filter(|((place, of, _), _)| Some(*place) == around.place && *of == thread);
     let here: Vec<_> = here

@@ -57,7 +57,7 @@ const LEFT_OUT: [&str; 13] = [
 const MIN: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
 
 /// The most threads that are named with their open calls.
-const OPEN_SHOWN: usize = 3;
+const MAX_OPEN_THREADS: usize = 3;
 
 /// The characters of a name that are worth more than another column.
 const NAME: usize = 24;
@@ -211,7 +211,7 @@ pub(crate) fn open_in_words(
         let time = ui::duration(row.open_ns);
         format!("{function} in {thread} for {least}{time}")
     };
-    let shown: Vec<String> = open.iter().take(OPEN_SHOWN).map(row).collect();
+    let shown: Vec<String> = open.iter().take(MAX_OPEN_THREADS).map(row).collect();
     let more = match open.len() - shown.len() {
         0 => String::new(),
         more => format!(" (and {} more)", ui::count(more as u64)),

@@ -415,7 +415,7 @@ struct FunctionMatcher<'a> {
 
 impl<'a> FunctionMatcher<'a> {
     /// Numbers that are kept.
-    const KEPT: usize = 1 << 20;
+    const MAX_CACHED: usize = 1 << 20;
 
     /// Those that one of the filters wants.
     fn new(info: &'a TraceInfo, filters: &'a [Filter]) -> FunctionMatcher<'a> {
@@ -435,7 +435,7 @@ impl<'a> FunctionMatcher<'a> {
         }
         let name = name_of(self.info, id);
         let wanted = self.filters.iter().any(|filter| filter.matches(&name));
-        if place < Self::KEPT {
+        if place < Self::MAX_CACHED {
             if self.known.len() <= place {
                 self.known.resize(place + 1, 0);
             }

@@ -313,8 +313,8 @@ pub(super) fn trace(
         Fact::End => end.map(Value::Number),
         _ => fact.get(info),
     };
-    let told = TRACE_BITS.iter().filter(|(fact, _)| value(*fact).is_some());
-    let mut bits = Some(told.fold(0, |bits, (_, bit)| bits | bit));
+    let stated = TRACE_BITS.iter().filter(|(fact, _)| value(*fact).is_some());
+    let mut bits = Some(stated.fold(0, |bits, (_, bit)| bits | bit));
     fact(TRACE, time, out);
     for &(fact, _) in TRACE_NAMES {
         if !fact.is_text() {

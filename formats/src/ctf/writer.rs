@@ -71,7 +71,7 @@ impl CtfWriter {
         }
         let text = metadata::text(info, uuid, times.offset, &notes);
         folder.write("metadata", text.as_bytes())?;
-        notes.is_untold = false;
+        notes.is_metadata_old = false;
         let mut losses = Losses::default();
         let far = times.anchor.is_some_and(|(here, unix)| {
             i128::from(unix) - i128::from(here) != i128::from(times.offset)
@@ -201,7 +201,7 @@ impl CtfWriter {
 
     /// Writes the metadata again if it lacks a class.
     fn describe(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.notes.is_untold) {
+        if std::mem::take(&mut self.notes.is_metadata_old) {
             let text = metadata::text(&self.info, self.uuid, self.times.offset, &self.notes);
             self.folder.write("metadata", text.as_bytes())?;
         }
@@ -238,7 +238,7 @@ impl CtfWriter {
             record::function(time, function, room(&mut self.facts, time));
             self.write_full_facts()?;
         }
-        for (id, class) in std::mem::take(&mut self.notes.untold) {
+        for (id, class) in std::mem::take(&mut self.notes.undescribed) {
             record::class(time, id, &class, room(&mut self.facts, time));
             self.write_full_facts()?;
         }

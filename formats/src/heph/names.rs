@@ -35,7 +35,7 @@ pub(super) struct Names {
     by_name: HashMap<Box<[u8]>, FunctionId>,
     /// The function that a number means at the present place of the file.
     by_number: HashMap<u32, FunctionId>,
-    given: u32,
+    used_numbers: u32,
     renumbered: Renumbered,
 }
 
@@ -104,7 +104,7 @@ impl Names {
         let Some(number) = id else {
             return Some("a function without a number; it is skipped".into());
         };
-        let mut told = None;
+        let mut problem = None;
         let adopted = self.by_name.get(name.as_bytes()).copied();
         let adopted = adopted.filter(|_| kind == FunctionKind::Calls);
         let adopted =
@@ -120,7 +120,7 @@ impl Names {
                     return None;
                 }
                 let id = self.free(true);
-                told = Some(format!(
+                problem = Some(format!(
                     "function #{number} is described as another one than before: it is #{} from \
                      here on",
                     id.0
@@ -150,7 +150,7 @@ impl Names {
         };
         let declared = true;
         self.entries.insert(id, Entry { function, declared });
-        told
+        problem
     }
 
     /// The number itself as id, if no function has that id.
@@ -167,11 +167,11 @@ impl Names {
     fn free(&mut self, ours: bool) -> FunctionId {
         loop {
             let id = FunctionId(if ours {
-                HIGHEST.wrapping_sub(self.given)
+                HIGHEST.wrapping_sub(self.used_numbers)
             } else {
-                self.given + 1
+                self.used_numbers + 1
             });
-            self.given += 1;
+            self.used_numbers += 1;
             if !self.entries.contains_key(&id) {
                 return id;
             }
@@ -206,7 +206,7 @@ struct Counter {
     /// When that ended, in ticks.
     end: u64,
     /// Whether a diagnostic has reported that times go back.
-    told: bool,
+    reported: bool,
 }
 
 /// The conclusion from an event's number about earlier events.
@@ -250,7 +250,7 @@ impl Streams {
             next: counter.wrapping_add(1),
             offset,
             end,
-            told: false,
+            reported: false,
         };
         let place = match self.current {
             Some((current, place)) if current == stream => place,
@@ -267,7 +267,7 @@ impl Streams {
         let before = std::mem::replace(
             last,
             Counter {
-                told: last.told,
+                reported: last.reported,
                 ..next
             },
         );
@@ -280,9 +280,9 @@ impl Streams {
                 end: before.end,
                 offset: before.offset,
             },
-            _ if before.told => Gap::None,
+            _ if before.reported => Gap::None,
             _ => {
-                last.told = true;
+                last.reported = true;
                 Gap::Back(expected)
             }
         }
@@ -345,7 +345,7 @@ impl Streams {
             return Some("a thread without a stream; it is skipped".into());
         };
         let key = (stream, facts.substream);
-        let mut told = None;
+        let mut problem = None;
         let lane = match self.lanes.get(&key) {
             Some(&lane) => lane,
             None => self.begin(key, facts.thread),
@@ -359,7 +359,7 @@ impl Streams {
                 }
                 self.threads[lane].id = id;
             } else {
-                told = Some(format!(
+                problem = Some(format!(
                     "stream {stream} has the thread id {id} of another one; it is {before} here"
                 ));
             }
@@ -373,7 +373,7 @@ impl Streams {
         if let Some(name) = facts.name {
             thread.name = name;
         }
-        told
+        problem
     }
 }
 

@@ -330,8 +330,8 @@ fn functions_have_one_id_each() {
         "it is the one that was called"
     );
     assert_eq!(names.call(b"b", Some(8), true), unknown);
-    let told = names.declare(90, facts(5, "other", 1)).expect("a change");
-    assert!(told.contains("#5"), "{told}");
+    let problem = names.declare(90, facts(5, "other", 1)).expect("a change");
+    assert!(problem.contains("#5"), "{problem}");
     let other = names.call(b"other", None, true);
     assert_eq!(names.call(b"a", Some(5), true), other);
     assert_eq!(names.call(b"a", None, true), FunctionId(5));

@@ -30,7 +30,7 @@ pub const MAX_BYTES: usize = 64 << 20;
 pub const MODULES_BYTES: usize = 64 << 10;
 
 /// The state is not known from here on.
-const NOT_KNOWN: u8 = 3;
+const UNKNOWN_STATE: u8 = 3;
 /// The causes of samples follow.
 const SAMPLES: u8 = 8;
 /// The three values of an account: they follow each other.
@@ -62,7 +62,7 @@ fn words(ns: u64, thread: u64, cpu: u32, kind: u8, value: u64) -> Words {
 /// A context switch. Thread 0: all threads. `to`: the new state; `None`: not known. Async-signal-safe.
 #[must_use]
 pub fn switch(ns: u64, thread: u32, cpu: u32, to: Option<State>) -> Words {
-    let kind = to.map_or(NOT_KNOWN, |state| state as u8);
+    let kind = to.map_or(UNKNOWN_STATE, |state| state as u8);
     words(ns, thread.into(), cpu, kind, 0)
 }
 
@@ -116,7 +116,7 @@ impl Entry {
         let cpu = CpuId((place >> 32 & 0xffff) as u32);
         let kind = (place >> 48) as u8;
         Some(match kind {
-            0..=NOT_KNOWN => Entry::Switch(Switch {
+            0..=UNKNOWN_STATE => Entry::Switch(Switch {
                 time,
                 thread,
                 cpu,

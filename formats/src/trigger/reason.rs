@@ -75,10 +75,10 @@ impl<'a> Reason<'a> {
     ///
     /// # Examples
     /// ```
-    /// use fdr_formats::trigger::{Reason, What};
+    /// use fdr_formats::trigger::{Occurrence, Reason};
     ///
     /// let reason = Reason::parse("trigger every 10m").expect("a trigger");
-    /// assert_eq!((reason.trigger, reason.what), ("every 10m", What::Other("")));
+    /// assert_eq!((reason.trigger, reason.occurrence), ("every 10m", Occurrence::Other("")));
     /// assert!(Reason::parse("exit").is_none());
     /// ```
     #[must_use]

@@ -16,7 +16,7 @@ use crate::source::{Listing, Record, Stop, Visit};
 
 const WINDOW: usize = 256 * 1024;
 /// Bytes of a payload that are shown.
-const SHOWN: usize = 64;
+const MAX_SHOWN_BYTES: usize = 64;
 
 /// Visits every record of the file.
 pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
@@ -240,7 +240,7 @@ impl Lister<'_> {
                 }
             }
             None => {
-                let shown = view.get(..SHOWN).unwrap_or(view);
+                let shown = view.get(..MAX_SHOWN_BYTES).unwrap_or(view);
                 let more = if size > shown.len() as u64 { "…" } else { "" };
                 let _ = write!(self.listing.detail, " \"{}\"{more}", shown.escape_ascii());
             }

@@ -38,7 +38,7 @@ const OFF: u32 = 0;
 const READY: u32 = 1;
 const INSTALLING: u32 = 2;
 /// The former actions are known, and the first handlers may be installed.
-const KNOWN: u32 = 3;
+const PREVIOUS_KNOWN: u32 = 3;
 const INSTALLED: u32 = 4;
 
 /// How long a thread at its first record waits while another one installs the handlers, and the time between
@@ -104,7 +104,7 @@ pub(super) fn is_ready() -> bool {
 }
 
 /// Whether any signal is handled. Async-signal-safe.
-pub(super) fn is_wanted() -> bool {
+pub(super) fn is_enabled() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
 }
 
@@ -133,7 +133,7 @@ pub(super) fn install(now: bool) -> bool {
         }
     }
     // Release: pairs with the Acquire in `previous`.
-    STATE.store(KNOWN, Ordering::Release);
+    STATE.store(PREVIOUS_KNOWN, Ordering::Release);
     put_ours();
     true
 }
@@ -171,7 +171,7 @@ fn put_ours() {
 }
 
 fn is_installing() -> bool {
-    matches!(STATE.load(Ordering::Acquire), INSTALLING | KNOWN)
+    matches!(STATE.load(Ordering::Acquire), INSTALLING | PREVIOUS_KNOWN)
 }
 
 /// Waits while another thread installs the handlers, because the caller may crash next. The time is limited,
@@ -188,7 +188,7 @@ pub(super) fn wait_for_install() {
 
 fn previous() -> Option<&'static [Option<Action>; SIGNALS.len()]> {
     // Acquire: pairs with the Release in `install`.
-    (STATE.load(Ordering::Acquire) >= KNOWN)
+    (STATE.load(Ordering::Acquire) >= PREVIOUS_KNOWN)
         // SAFETY: it was written before the state became KNOWN, and it never changes after that.
         .then(|| unsafe { (*PREVIOUS.0.get()).assume_init_ref() })
 }
@@ -210,7 +210,7 @@ pub(super) fn after_fork() {
     // A thread that was installing them exists in the parent only.
     match STATE.load(Ordering::Acquire) {
         INSTALLING => STATE.store(READY, Ordering::Relaxed),
-        KNOWN => put_ours(),
+        PREVIOUS_KNOWN => put_ours(),
         _ => {}
     }
 }
@@ -391,7 +391,7 @@ fn write(prepared: &Prepared, ring: &Ring, crash: &Crash) -> bool {
             let result = raw::undisturbed(|| trace::write(prepared, work, ring, crash.thread));
             work.reason.clear();
             crash.write(&mut work.reason);
-            trace::say(prepared, work, ring, &result);
+            trace::print_result(prepared, work, ring, &result);
             match result {
                 Ok(done) => done.is_whole(),
                 Err(NoTrace::Nothing) => true,

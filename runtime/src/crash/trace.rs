@@ -369,7 +369,7 @@ fn end(ring: &Ring) -> Ticks {
 /// Whether a thread's records can be read, because unreadable memory may be the cause of the crash. It leaves
 /// out chunks that were never used. Reading such a chunk costs a page fault, and the chunk may have no space.
 fn is_readable(slot: &Slot) -> bool {
-    let given = slot.given.load(Ordering::Relaxed);
+    let given = slot.chunks_with_space.load(Ordering::Relaxed);
     // One more, because the owner may open the next chunk meanwhile.
     let used = slot.chunk.load(Ordering::Acquire).saturating_add(1);
     let base = slot.base.load(Ordering::Relaxed) as usize;
@@ -384,7 +384,7 @@ fn is_owned(slot: &Slot) -> bool {
 }
 
 /// Says on stderr whether there is a trace, and where.
-pub(super) fn say(
+pub(super) fn print_result(
     prepared: &Prepared,
     work: &TraceMemory,
     ring: &Ring,

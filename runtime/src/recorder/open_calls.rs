@@ -178,7 +178,7 @@ pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
     if before == BUSY {
         // This is a handler, and the thread may be about to begin a row.
-        return totals::count_untimed(totals::known_row_of(totals, word >> 4));
+        return totals::count_untimed(totals::existing_row_of(totals, word >> 4));
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);

@@ -150,7 +150,7 @@ pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
         return None;
     }
     let owner = Owner::of_slot(slot, state == state::ENDED);
-    let overwritten = (0..PATIENCE).find_map(|_| first_kept(slot))?;
+    let overwritten = (0..PATIENCE).find_map(|_| records_before_oldest(slot))?;
     let dropped = slot.dropped.load(Ordering::Relaxed);
     let (committed, without) = made(slot)?;
     let committed = committed.max(overwritten);
@@ -172,7 +172,7 @@ pub(crate) fn is_full(slot: &Slot) -> bool {
 }
 
 /// How many function records come before the oldest chunk.
-fn first_kept(slot: &Slot) -> Option<u64> {
+fn records_before_oldest(slot: &Slot) -> Option<u64> {
     let head = slot.chunk.load(Ordering::Acquire);
     let chunks = slot.chunks.load(Ordering::Relaxed);
     if head <= chunks {

@@ -61,7 +61,7 @@ fn ended_row(ended: &Totals, number: u32) -> &Row {
 
 /// The rows in use.
 pub(crate) fn rows(totals: &Totals) -> impl Iterator<Item = &Row> {
-    let given = totals.given.load(Ordering::Acquire);
+    let given = totals.rows_with_space.load(Ordering::Acquire);
     let used = totals.rows.load(Ordering::Acquire).min(given);
     // SAFETY: these have space.
     (1..=used).map(|number| unsafe { row(totals, number) })
@@ -107,7 +107,7 @@ pub(crate) fn row_of(
 }
 
 /// The row of a function, or the row of all functions without one. Nothing is written.
-pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
+pub(crate) fn existing_row_of(totals: &Totals, function: u32) -> &Row {
     let place = totals.index.get(function as usize);
     let number = place.map_or(OTHERS, |place| place.load(Ordering::Relaxed).max(OTHERS));
     // SAFETY: a number in the index is of a row that has space, and so has the first row.
@@ -116,15 +116,15 @@ pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
 
 /// The row of a function. `None`: the function has no row of its own.
 pub(crate) fn own_row_of(totals: &Totals, function: u32) -> Option<&Row> {
-    let row = known_row_of(totals, function);
+    let row = existing_row_of(totals, function);
     (row.function.load(Ordering::Relaxed) == function).then_some(row)
 }
 
 #[cold]
 fn new_row(totals: &Totals, function: u32, ticks: u64, more: impl FnOnce() -> bool) -> u32 {
     let rows = totals.rows.load(Ordering::Relaxed);
-    let has_space =
-        may_take(totals, rows, ticks) && (rows < totals.given.load(Ordering::Relaxed) || more());
+    let has_space = may_take(totals, rows, ticks)
+        && (rows < totals.rows_with_space.load(Ordering::Relaxed) || more());
     let Some(place) = totals.index.get(function as usize) else {
         return OTHERS;
     };
@@ -333,7 +333,9 @@ impl Ring {
         let reserved = (rows - rows / RESERVED_SHARE) as u64;
         totals.reserved.store(reserved, Ordering::Relaxed);
         // Release: pairs with the Acquire in `rows`.
-        totals.given.store(rows_in(FIRST), Ordering::Release);
+        totals
+            .rows_with_space
+            .store(rows_in(FIRST), Ordering::Release);
         Some(address)
     }
 
@@ -348,13 +350,13 @@ impl Ring {
 
     /// Gives space to further rows of totals that only the caller writes. False if there is none.
     pub(crate) fn give_rows(&self, totals: &Totals) -> bool {
-        let given = totals.given.load(Ordering::Relaxed);
+        let given = totals.rows_with_space.load(Ordering::Relaxed);
         let offset = core::ptr::from_ref(totals).addr() - self.base.addr();
         let more = self
             .step_behind(given)
             .filter(|&(_, from, length)| !self.is_lost() && self.give_space(offset + from, length));
         if let Some((given, ..)) = more {
-            totals.given.store(given, Ordering::Release);
+            totals.rows_with_space.store(given, Ordering::Release);
         }
         more.is_some()
     }
@@ -497,7 +499,7 @@ impl Ring {
             if !may_take(ended, rows, longest) {
                 return None;
             }
-            let given = ended.given.load(Ordering::Acquire);
+            let given = ended.rows_with_space.load(Ordering::Acquire);
             if rows >= given {
                 let (more, from, length) = self.step_behind(given)?;
                 let offset = self.layout.totals(self.layout.capacity) + from;
@@ -505,7 +507,7 @@ impl Ring {
                     return None;
                 }
                 // Release: pairs with the Acquire above. Another thread may have given the same rows.
-                ended.given.fetch_max(more, Ordering::Release);
+                ended.rows_with_space.fetch_max(more, Ordering::Release);
                 continue;
             }
             let taken =
@@ -526,7 +528,7 @@ mod tests {
     use crate::clock::Kind;
     use crate::ring::Options;
 
-    const GIVEN: u32 = rows_in(FIRST);
+    const FIRST_ROWS: u32 = rows_in(FIRST);
 
     #[test]
     fn functions_without_space_share_a_row() {
@@ -544,13 +546,13 @@ mod tests {
         let totals = ring.totals_of(slot).expect("totals");
         let mut asked = 0;
         for round in 0..3 {
-            for function in 1..=GIVEN + 5 {
+            for function in 1..=FIRST_ROWS + 5 {
                 let more = || {
                     asked += 1;
                     false
                 };
                 let row = row_of(totals, function, 200, more);
-                let own = if function < GIVEN { function } else { 0 };
+                let own = if function < FIRST_ROWS { function } else { 0 };
                 assert_eq!(calls(row).0, own, "{function}, round {round}");
                 count(row, 200, 0);
             }
@@ -560,15 +562,15 @@ mod tests {
         assert_eq!(sums[0], (0, 18, 0));
         assert_eq!(
             sums[1..],
-            (1..GIVEN).map(|id| (id, 3, 0)).collect::<Vec<_>>()
+            (1..FIRST_ROWS).map(|id| (id, 3, 0)).collect::<Vec<_>>()
         );
         ring.end_totals(slot);
         // The next owner has the same space for other functions.
-        let row = row_of(totals, GIVEN + 5, 200, || false);
-        assert_eq!(calls(row), (GIVEN + 5, 0, 0));
+        let row = row_of(totals, FIRST_ROWS + 5, 200, || false);
+        assert_eq!(calls(row), (FIRST_ROWS + 5, 0, 0));
         let ended = ring.totals_of_ended().expect("totals");
         let ended: u64 = rows(ended).map(|row| calls(row).1).sum();
-        assert_eq!(ended, 3 * u64::from(GIVEN + 5));
+        assert_eq!(ended, 3 * u64::from(FIRST_ROWS + 5));
     }
 
     #[test]

@@ -124,7 +124,7 @@ fn dump(reason: &str) {
     };
     match dumping::dump_with(&occasion) {
         Ok(_) => crash::panic_was_dumped(),
-        Err(error) => dumping::say_error(&error, reason),
+        Err(error) => dumping::print_error(&error, reason),
     }
 }
 

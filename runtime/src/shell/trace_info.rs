@@ -15,7 +15,7 @@ use crate::sys;
 
 /// Function records of all threads that ever recorded, dropped ones included. This function allocates nothing, because
 /// a handler may call it through `exit` at the end of a stream.
-pub(crate) fn asked_for(ring: &Ring) -> u64 {
+pub(crate) fn recorded(ring: &Ring) -> u64 {
     let of_slot = |slot| counts::recorded(slot).unwrap_or(1);
     ring.sum_consistently(|| {
         let missing = ring.missing();
@@ -24,9 +24,9 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
     })
 }
 
-/// Whether anything was recorded: an edge of a call, or a note. It allocates nothing, as [`asked_for`].
+/// Whether anything was recorded: an edge of a call, or a note. It allocates nothing, as [`recorded`].
 pub(crate) fn has_any(ring: &Ring) -> bool {
-    asked_for(ring) > 0 || !ring.owned_slots().all(counts::is_empty)
+    recorded(ring) > 0 || !ring.owned_slots().all(counts::is_empty)
 }
 
 #[cfg(feature = "stream")]

@@ -112,7 +112,7 @@ pub(crate) struct Host {
     /// The thread as locks have it, the begin of a wait, and a note of it.
     pub(crate) wait_me: extern "C" fn() -> u64,
     pub(crate) wait_begin: extern "C" fn(wait: &mut Wait, holders: &Holders<'_>),
-    pub(crate) wait_tell: extern "C" fn(wait: &Wait, state: u32),
+    pub(crate) wait_write_note: extern "C" fn(wait: &Wait, state: u32),
     /// Gives an id to the name of what threads wait for.
     pub(crate) wait_name: extern "C" fn(
         name: &Text<'static>,

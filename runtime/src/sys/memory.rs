@@ -156,15 +156,15 @@ impl Mapped {
         unsafe { core::slice::from_raw_parts(at, self.length) }
     }
 
-    /// Its place as text, for another copy of the recorder in this process. [`Mapped::taken`] takes it over.
-    pub(crate) fn given(self) -> String {
+    /// Its place as text, for another copy of the recorder in this process. [`Mapped::from_text`] takes it over.
+    pub(crate) fn into_text(self) -> String {
         let text = format!("{} {}", self.at, self.length);
         core::mem::forget(self);
         text
     }
 
-    /// Takes over what [`Mapped::given`] gave, once.
-    pub(crate) fn taken(at: &str, length: &str) -> Option<Mapped> {
+    /// Takes over what [`Mapped::into_text`] gave, once.
+    pub(crate) fn from_text(at: &str, length: &str) -> Option<Mapped> {
         let (at, length) = (at.parse().ok()?, length.parse().ok()?);
         Some(Mapped { at, length })
     }

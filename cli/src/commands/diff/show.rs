@@ -71,7 +71,7 @@ fn duration(ns: f64) -> String {
     ui::duration(ns.round() as u64)
 }
 
-fn shown(comparison: &Comparison, limit: Option<NonZeroUsize>) -> &[Line] {
+fn shown_lines(comparison: &Comparison, limit: Option<NonZeroUsize>) -> &[Line] {
     let most = limit.map_or(usize::MAX, NonZeroUsize::get);
     &comparison.lines[..comparison.lines.len().min(most)]
 }
@@ -101,7 +101,7 @@ fn summary(comparison: &Comparison) -> String {
 }
 
 fn hidden(comparison: &Comparison, limit: Option<NonZeroUsize>) -> Option<String> {
-    let hidden = comparison.lines.len() - shown(comparison, limit).len();
+    let hidden = comparison.lines.len() - shown_lines(comparison, limit).len();
     (hidden > 0).then(|| {
         format!(
             "{} not shown (--limit)",
@@ -125,7 +125,7 @@ pub(super) fn table(
         spare: &SPARE,
         ..Columns::default()
     };
-    let lines = shown(comparison, limit);
+    let lines = shown_lines(comparison, limit);
     let left_out = columns.write(out, || lines.iter().map(cells))?;
     if let Some(words) = no_room(&left_out) {
         writeln!(out, "{}", ui::paragraph(&words, 2))?;
@@ -144,7 +144,7 @@ pub(super) fn markdown(
 ) -> anyhow::Result<()> {
     writeln!(out, "| {} |", HEAD.join(" | "))?;
     writeln!(out, "|{}{}", " ---: |".repeat(9), " --- |".repeat(2))?;
-    for line in shown(comparison, limit) {
+    for line in shown_lines(comparison, limit) {
         let mut cells = cells(line);
         if let Some(name) = cells.last_mut() {
             *name = format!("`{}`", name.replace('`', "'").replace('|', "\\|"));

@@ -113,7 +113,7 @@ fn one(
         (None, Owner::Ended) => format!("process {process}, which ended without a dump"),
         (None, _) => format!("process {process}, of which nothing is known"),
     };
-    job.tell(&saved, &what, &output);
+    job.report(&saved, &what, &output);
     if options.remove {
         match (saved.why_not_whole(), owner) {
             (Some(why), _) => keep(path, why, ""),

@@ -126,7 +126,7 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
     }
     let mut graph = Graph::new(folding.rows(), options.part());
     if graph.nodes.is_empty()
-        && let Some((option, filter)) = options.asked()
+        && let Some((option, filter)) = options.name_filter()
     {
         let names: Vec<String> = folding.rows().into_iter().map(|row| row.name).collect();
         let mut names: Vec<&str> = names
@@ -168,7 +168,7 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
 
 impl Options {
     /// The option that names functions, and its globs.
-    fn asked(&self) -> Option<(&'static str, &Filter)> {
+    fn name_filter(&self) -> Option<(&'static str, &Filter)> {
         let from = self.from.as_ref().map(|from| ("--from", from));
         from.or_else(|| Some(("--to", self.to.as_ref()?)))
     }

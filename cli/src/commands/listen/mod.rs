@@ -203,7 +203,7 @@ impl Session<'_> {
         let received = receive::receive(&mut peer, make, limit, self.stop, &self.progress);
         drop(peer.stream);
         let told = received.and_then(|received| {
-            let tell = || self.tell(&peer.name, &path, received);
+            let tell = || self.finish_file(&peer.name, &path, received);
             self.progress.aside(tell)
         });
         let status = told.unwrap_or_else(|error| {
@@ -238,7 +238,12 @@ impl Session<'_> {
     }
 
     /// Puts a file into its place, and says what is in it. `None`: nothing came.
-    fn tell(&self, name: &str, path: &Path, received: Received) -> anyhow::Result<Option<Status>> {
+    fn finish_file(
+        &self,
+        name: &str,
+        path: &Path,
+        received: Received,
+    ) -> anyhow::Result<Option<Status>> {
         let Received {
             pending,
             bytes,

@@ -19,7 +19,7 @@ use fdr_formats::registry;
 use super::{Headings, Status, Traces};
 use crate::calls::findings::find;
 use crate::calls::json;
-use crate::calls::query::{Query, SHOWN, SHOWN_OF_EACH};
+use crate::calls::query::{DEFAULT_CALLS, DEFAULT_CALLS_OF_EACH, Query};
 use crate::calls::slow_call::SlowCall;
 use crate::output_file::{self, Shape};
 use crate::outputs::conversion::{self, Job};
@@ -112,13 +112,13 @@ impl Options {
         let over = self.calls.over_ns();
         let most = self.limit.map(NonZeroUsize::get);
         let all = self.selection.filter().is_some() || over.is_some() || most.is_some();
-        let most = most.unwrap_or(SHOWN);
+        let most = most.unwrap_or(DEFAULT_CALLS);
         Query {
             filter: self.selection.filter(),
             over,
             chosen: Some(chosen),
             most,
-            of_each: if all { most } else { SHOWN_OF_EACH },
+            of_each: if all { most } else { DEFAULT_CALLS_OF_EACH },
             may_be_whole: self.selection.is_of_whole_trace(),
         }
     }
@@ -200,7 +200,7 @@ fn save(
     };
     let stretch = selection::between(source, call.start, call.end);
     let done = conversion::write(&*stretch, &job, output)?;
-    conversion::tell(
+    conversion::report(
         &ui::path(output),
         to,
         &done,

@@ -40,7 +40,7 @@ fn calls_inside_hidden_slow_calls_are_hidden() {
     let mut worker = slow_requests(&[5, 4, 3, 2, 1]);
     let requests = found(&trace(&[(7, &worker.calls)]), &ALL);
     assert_eq!(functions(&requests), [HANDLE, HANDLE]);
-    assert_eq!(requests.not_shown, [(FunctionId(HANDLE), 3)]);
+    assert_eq!(requests.hidden_calls, [(FunctionId(HANDLE), 3)]);
     assert_eq!(requests.list[0].slow_calls, Some(5));
     // The same function outside of them is shown.
     worker.call(LOCK, |script| script.pass(MS / 2));
@@ -64,7 +64,7 @@ fn hidden_calls_are_named_by_function() {
     worker.usual(1);
     let trace = trace(&[(7, &worker.calls)]);
     let mut found = found(&trace, &ALL);
-    found.not_shown = counts;
+    found.hidden_calls = counts;
     found.is_chosen = true;
     let text = text(&trace, &found, usize::MAX);
     let wanted = "\n1,200 more calls of app::lock, 7 of app::serve, 6 of app::compact";
@@ -89,7 +89,7 @@ fn spanning_calls_hide_no_requested_calls() {
     let trace = trace(&[(7, &all.calls)]);
     let over = |ns| Query {
         over: Some(ns),
-        of_each: SHOWN,
+        of_each: DEFAULT_CALLS,
         ..ALL
     };
     let long = found(&trace, &over(3 * MS));
@@ -107,7 +107,7 @@ fn rare_long_calls_hide_those_inside() {
     worker.usual(1);
     let over = Query {
         over: Some(MS / 2),
-        of_each: SHOWN,
+        of_each: DEFAULT_CALLS,
         ..ALL
     };
     let found = found(&trace(&[(7, &worker.calls)]), &over);

@@ -31,7 +31,7 @@ use crate::selection::{self, Filtering};
 use crate::{memory, trace, ui};
 
 /// Functions that are shown unless the user says otherwise.
-const SHOWN: usize = 3;
+const DEFAULT_FUNCTIONS: usize = 3;
 
 /// What is known of one function.
 struct Distribution {
@@ -165,7 +165,11 @@ fn find(
         false => BTreeMap::new(),
     };
     let limit = options.limit.map(NonZeroUsize::get);
-    let most = limit.unwrap_or(if options.json { usize::MAX } else { SHOWN });
+    let most = limit.unwrap_or(if options.json {
+        usize::MAX
+    } else {
+        DEFAULT_FUNCTIONS
+    });
     let hidden = report.rows.len().saturating_sub(most);
     let mut list = Vec::new();
     for row in report.rows.into_iter().take(most) {
