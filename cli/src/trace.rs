@@ -11,8 +11,8 @@ use crate::ui;
 
 /// What made the recorder write, to stand behind "written". Empty: the trace does not say.
 pub(crate) fn occasion(info: &TraceInfo) -> Cow<'_, str> {
-    let said = reason(info);
-    let words = match &*said {
+    let reason = reason(info);
+    let words = match &*reason {
         "exit" => "at exit",
         "SIGINT" => "at its end by SIGINT (Ctrl-C)",
         "SIGTERM" => "at its end by SIGTERM",
@@ -22,7 +22,7 @@ pub(crate) fn occasion(info: &TraceInfo) -> Cow<'_, str> {
         "control" => "by fdr ctl",
         "killed" => "after the process had ended without a dump (kill -9, _exit)",
         "snapshot" => "by fdr, beside the process",
-        _ => return said,
+        _ => return reason,
     };
     Cow::Borrowed(words)
 }

@@ -234,9 +234,9 @@ pub(crate) fn jobs_of(text: &str) -> Result<NonZeroUsize, &'static str> {
 static JOBS: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets how many threads may work.
-pub(crate) fn set_jobs(asked: Option<NonZeroUsize>) {
+pub(crate) fn set_jobs(jobs: Option<NonZeroUsize>) {
     // Relaxed: a number by itself.
-    JOBS.store(asked.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
+    JOBS.store(jobs.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
 }
 
 /// How many threads are to work: as asked for, or one per core.

@@ -161,8 +161,8 @@ pub(crate) fn return_first_error(first: &mut Option<io::Error>) -> io::Result<()
     Err(error)
 }
 
-fn unfit(wanted: &str) -> io::Error {
-    let what = format!("this format is written to {wanted}");
+fn unfit(kind: &str) -> io::Error {
+    let what = format!("this format is written to {kind}");
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 

@@ -342,7 +342,7 @@ fn compare_self_times(
 ) -> Result<self_times::Compared> {
     let place = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
     let input = workload.input.make(place.path())?;
-    let said = place.path().join("said");
+    let stdout_path = place.path().join("said");
     let mut reports = [Vec::new(), Vec::new(), Vec::new()];
     let kinds = [
         &self_times::EVERY[..],
@@ -353,7 +353,7 @@ fn compare_self_times(
         for (reports, variables) in reports.iter_mut().zip(kinds) {
             let traces = tempfile::Builder::new().tempdir_in(&place)?;
             let (program, mode) = (&built.programs[1], Mode::With(variables));
-            once(workload, program, &input, mode, &traces, &said)?;
+            once(workload, program, &input, mode, &traces, &stdout_path)?;
             let report = ask_tool("report --json --limit 1000000", &only_trace(&traces)?)?;
             reports.push(Report::parse(&report)?);
         }
@@ -376,7 +376,7 @@ fn once(
     input: &Path,
     mode: Mode,
     traces: &TempDir,
-    said: &Path,
+    stdout_path: &Path,
 ) -> Result<RunCost> {
     let mut child = command(program);
     child.args(workload.words(input));
@@ -395,8 +395,10 @@ fn once(
             .env("FDR_LOG", "warn")
             .env("FDR_OUT", traces.path().join(""));
     }
-    child.stdin(Stdio::null()).stdout(File::create(said)?);
-    let log = said.with_extension("log");
+    child
+        .stdin(Stdio::null())
+        .stdout(File::create(stdout_path)?);
+    let log = stdout_path.with_extension("log");
     child.stderr(File::create(&log)?);
     let (since, before) = (Instant::now(), childrens_seconds()?);
     let status = child.status().map_err(|error| cannot_run(&child, &error))?;

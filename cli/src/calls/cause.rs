@@ -254,13 +254,13 @@ pub(crate) struct Compared<'a> {
 }
 
 /// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
-pub(crate) fn meanwhile(seen: &Presences, compared: &Compared<'_>) -> Option<ConcurrentCall> {
+pub(crate) fn meanwhile(presences: &Presences, compared: &Compared<'_>) -> Option<ConcurrentCall> {
     let part = |place: usize, length: u64, thread, function| -> f64 {
-        let presence = seen.get(&(place, thread, function));
+        let presence = presences.get(&(place, thread, function));
         let ticks = presence.map_or(0, |presence| presence.ticks.min(length));
         ticks as f64 / length.max(1) as f64
     };
-    let mut threads: Vec<ThreadId> = seen.keys().map(|&(_, thread, _)| thread).collect();
+    let mut threads: Vec<ThreadId> = presences.keys().map(|&(_, thread, _)| thread).collect();
     threads.sort_unstable();
     threads.dedup();
     let usual = |function| -> f64 {
@@ -276,7 +276,7 @@ pub(crate) fn meanwhile(seen: &Presences, compared: &Compared<'_>) -> Option<Con
         compared.usual.iter().map(most).sum::<f64>() / compared.usual.len() as f64
     };
     let (slow, length) = compared.slow;
-    let here = seen.iter().filter(|((place, ..), _)| *place == slow);
+    let here = presences.iter().filter(|((place, ..), _)| *place == slow);
     let mut found: Vec<(f64, usize, ConcurrentCall)> = Vec::new();
     for (&(_, thread, function), presence) in here {
         let present = part(slow, length, thread, function);

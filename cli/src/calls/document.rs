@@ -24,7 +24,7 @@ pub(crate) fn of_source(
     source: &dyn Source,
     is_whole: bool,
 ) -> anyhow::Result<Vec<u8>> {
-    let asked = Query {
+    let query = Query {
         filter: None,
         over: None,
         chosen: None,
@@ -32,7 +32,7 @@ pub(crate) fn of_source(
         of_each: DEFAULT_CALLS_OF_EACH,
         may_be_whole: is_whole,
     };
-    let found = find(&asked, trace, source)?;
+    let found = find(&query, trace, source)?;
     let mut text = Vec::new();
     json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;
     Ok(text)

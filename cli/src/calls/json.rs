@@ -249,10 +249,10 @@ fn wait(info: &TraceInfo, wait: &tree::Wait) -> Wait {
 fn states(info: &TraceInfo, states: &CallStates) -> States {
     let nanos = |ticks| info.clock.nanos(ticks).0;
     States {
-        running_ns: nanos(states.known.spent.running),
-        preempted_ns: nanos(states.known.spent.preempted),
-        waiting_ns: nanos(states.known.spent.waiting),
-        unknown_ns: nanos(states.known.unknown),
+        running_ns: nanos(states.stretch.spent.running),
+        preempted_ns: nanos(states.stretch.spent.preempted),
+        waiting_ns: nanos(states.stretch.spent.waiting),
+        unknown_ns: nanos(states.stretch.unknown),
         excess: states.excess.map(State::name),
         preempted_by: states.by.map(|by| preempted_by(info, by)),
         page_faults: states.page_faults,

@@ -40,9 +40,9 @@ impl Stretches {
     }
 
     /// The place of a stretch.
-    pub(crate) fn place(&self, wanted: &Stretch) -> Option<usize> {
+    pub(crate) fn place(&self, stretch: &Stretch) -> Option<usize> {
         let key = |stretch: &Stretch| (stretch.start, stretch.end, stretch.thread);
-        self.list.binary_search_by_key(&key(wanted), key).ok()
+        self.list.binary_search_by_key(&key(stretch), key).ok()
     }
 
     /// Places of the stretches of other threads that a call overlaps, with the time that they share.

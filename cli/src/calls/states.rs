@@ -36,7 +36,7 @@ pub(crate) enum Preemptor {
 /// What the thread did during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallStates {
-    pub(crate) known: StretchStates,
+    pub(crate) stretch: StretchStates,
     /// The state that most of the excess was in.
     pub(crate) excess: Option<State>,
     /// Who had the CPU while the thread was preempted, if it was.
@@ -63,7 +63,7 @@ impl CallStates {
         scale: f64,
         around: &PreemptionContext<'_>,
     ) -> CallStates {
-        let known = around.states.in_stretch(call.thread, call.start, call.end);
+        let stretch = around.states.in_stretch(call.thread, call.start, call.end);
         let is_inside = |sample: &&model::Sample| {
             let is_fault = sample.cause == model::Cause::PageFault;
             let is_there = call.start <= sample.time && sample.time <= call.end;
@@ -71,9 +71,9 @@ impl CallStates {
         };
         let faults = around.schedule.samples.iter().filter(is_inside);
         CallStates {
-            known,
+            stretch,
             excess: state_of_excess(tree, explained, scale),
-            by: (known.spent.preempted.0 > 0).then(|| preempted_by(call, around)),
+            by: (stretch.spent.preempted.0 > 0).then(|| preempted_by(call, around)),
             page_faults: faults.count() as u64 * model::FAULTS_OF_SAMPLE,
         }
     }
@@ -87,7 +87,7 @@ impl CallStates {
             }
             (Some(State::Preempted), None) => ": the thread was preempted".to_owned(),
             (Some(State::Running), _) => {
-                let spent = &self.known.spent;
+                let spent = &self.stretch.spent;
                 let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
                 let is_told = spent.preempted.0 as f64 >= MIN_PREEMPTED * spent.total().0 as f64;
                 let mut words = ": the thread computed".to_owned();
@@ -109,13 +109,13 @@ impl CallStates {
 
     /// `running 3.1 ms · preempted 0.2 ms · waiting 409.0 ms`.
     pub(crate) fn line(&self, info: &TraceInfo) -> String {
-        let spent = &self.known.spent;
+        let spent = &self.stretch.spent;
         let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
         let mut parts: Vec<String> = State::ALL
             .map(|state| format!("{} {}", state.name(), time(spent.in_state(state))))
             .to_vec();
-        if self.known.unknown > Ticks(0) {
-            parts.push(format!("not known {}", time(self.known.unknown)));
+        if self.stretch.unknown > Ticks(0) {
+            parts.push(format!("not known {}", time(self.stretch.unknown)));
         }
         if self.page_faults >= MANY_FAULTS {
             parts.push(format!("about {} page faults", ui::count(self.page_faults)));

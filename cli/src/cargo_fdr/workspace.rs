@@ -184,8 +184,8 @@ fn run_cargo(command: &mut Command) -> anyhow::Result<String> {
         .output()
         .context("cargo cannot be run")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("cargo cannot read the package: {}", said.trim());
+        let message = String::from_utf8_lossy(&output.stderr);
+        bail!("cargo cannot read the package: {}", message.trim());
     }
     String::from_utf8(output.stdout).context("cargo metadata: not UTF-8")
 }

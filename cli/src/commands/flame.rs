@@ -90,12 +90,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         });
     };
     output_file::check(output, Shape::File, options.force)?;
-    let asked = options.folding_options();
+    let folding_options = options.folding_options();
     let is_picture = svg::is_picture(output);
     let (mut paths, mut lines, mut heads) = (Paths::default(), Vec::new(), Vec::new());
     let status = options.traces.each(|trace, _| {
         output_file::check_is_not(output, trace)?;
-        let folding = Folding::read(&asked, trace)?;
+        let folding = Folding::read(&folding_options, trace)?;
         match is_picture {
             true => folding
                 .add_to(&mut paths, 1)

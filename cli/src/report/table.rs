@@ -82,8 +82,8 @@ pub(crate) fn write(
         writeln!(out, "{}", facts(line))?;
     }
     if info.failed_thread().is_some() || info.trigger().is_some() {
-        let said = trace::reason(info);
-        writeln!(out, "{}", fitting(ui::clean(&said).into_owned()))?;
+        let reason = trace::reason(info);
+        writeln!(out, "{}", fitting(ui::clean(&reason).into_owned()))?;
     }
     if let Some(line) = open_in_words(info, &report.open, look.ends_early, look.columns) {
         writeln!(out, "{}", fitting(line))?;
@@ -106,9 +106,9 @@ pub(crate) fn write(
         writeln!(out, "all threads")?;
     }
     write_rows(out, &report.rows, report.self_ns, look, &fit)?;
-    let mut told = fit.notes(look.columns);
-    told.extend(notes(report));
-    for note in told {
+    let mut lines = fit.notes(look.columns);
+    lines.extend(notes(report));
+    for note in lines {
         writeln!(out, "{}", fitting(note))?;
     }
     event_table::write(out, &report.events, look)?;

@@ -410,7 +410,7 @@ struct FunctionMatcher<'a> {
     info: &'a TraceInfo,
     filters: &'a [Filter],
     /// By number: 0 not known yet, 1 no, 2 yes.
-    known: Vec<u8>,
+    cache: Vec<u8>,
 }
 
 impl<'a> FunctionMatcher<'a> {
@@ -422,13 +422,13 @@ impl<'a> FunctionMatcher<'a> {
         FunctionMatcher {
             info,
             filters,
-            known: Vec::new(),
+            cache: Vec::new(),
         }
     }
 
     fn is(&mut self, id: FunctionId) -> bool {
         let place = id.0 as usize;
-        match self.known.get(place) {
+        match self.cache.get(place) {
             Some(1) => return false,
             Some(2) => return true,
             _ => {}
@@ -436,10 +436,10 @@ impl<'a> FunctionMatcher<'a> {
         let name = name_of(self.info, id);
         let wanted = self.filters.iter().any(|filter| filter.matches(&name));
         if place < Self::MAX_CACHED {
-            if self.known.len() <= place {
-                self.known.resize(place + 1, 0);
+            if self.cache.len() <= place {
+                self.cache.resize(place + 1, 0);
             }
-            self.known[place] = 1 + u8::from(wanted);
+            self.cache[place] = 1 + u8::from(wanted);
         }
         wanted
     }

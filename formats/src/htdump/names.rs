@@ -179,10 +179,10 @@ impl Names {
         }
     }
 
-    fn add(&mut self, function: Function, wanted: Option<u32>, own: bool) -> usize {
-        let number = wanted.unwrap_or_default();
-        let wanted = wanted.filter(|&id| self.used_numbers.insert(id));
-        let id = wanted.unwrap_or_else(|| {
+    fn add(&mut self, function: Function, preferred: Option<u32>, own: bool) -> usize {
+        let number = preferred.unwrap_or_default();
+        let preferred = preferred.filter(|&id| self.used_numbers.insert(id));
+        let id = preferred.unwrap_or_else(|| {
             loop {
                 self.last = self.last.wrapping_add(1);
                 if self.used_numbers.insert(self.last) {

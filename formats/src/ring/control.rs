@@ -150,9 +150,9 @@ fn encode(number: u32, kind: u32, text: &str) -> Vec<u8> {
 
 fn decode(numbered: u32, bytes: &[u8]) -> Option<(u32, &str)> {
     let (kind, length) = (number(bytes, 0)?, number(bytes, 4)?);
-    let wanted = u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
+    let stated = u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
     let text = bytes.get(TEXT_AT..)?.get(..usize::try_from(length).ok()?)?;
-    let is_whole = wanted == check(numbered, kind, text);
+    let is_whole = stated == check(numbered, kind, text);
     let text = std::str::from_utf8(text).ok().filter(|_| is_whole)?;
     Some((kind, text))
 }

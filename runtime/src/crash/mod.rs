@@ -284,18 +284,18 @@ pub(crate) fn write_now(reason: &'static str) -> bool {
         return false;
     };
     let result = alone(prepared, |work| {
-        let mut asked = OtherStackCall {
+        let mut call = OtherStackCall {
             prepared,
             work,
             ring,
             reason,
             done: false,
         };
-        let place = (&raw mut asked).cast();
+        let place = (&raw mut call).cast();
         // SAFETY: only one thread at a time is in `alone`, and the stack belongs to it. `on_other_stack` does
         // not unwind.
         unsafe { prepared.other_stack.call(on_other_stack, place) };
-        asked.done
+        call.done
     });
     result == Some(true)
 }
@@ -310,15 +310,15 @@ struct OtherStackCall<'a> {
     done: bool,
 }
 
-extern "C" fn on_other_stack(asked: *mut ()) {
+extern "C" fn on_other_stack(call: *mut ()) {
     // SAFETY: `write_now` passes its own value, which outlives the call.
-    let asked = unsafe { &mut *asked.cast::<OtherStackCall<'_>>() };
-    let (prepared, work, ring) = (asked.prepared, &mut *asked.work, asked.ring);
+    let call = unsafe { &mut *call.cast::<OtherStackCall<'_>>() };
+    let (prepared, work, ring) = (call.prepared, &mut *call.work, call.ring);
     work.reason.clear();
-    work.reason.push(asked.reason.as_bytes());
+    work.reason.push(call.reason.as_bytes());
     let result = raw::undisturbed(|| trace::write(prepared, work, ring, 0));
     trace::print_result(prepared, work, ring, &result);
-    asked.done = match result {
+    call.done = match result {
         Ok(content) => content.is_whole(),
         Err(none) => matches!(none, trace::NoTrace::Nothing),
     };

@@ -369,11 +369,11 @@ fn end(ring: &Ring) -> Ticks {
 /// Whether a thread's records can be read, because unreadable memory may be the cause of the crash. It leaves
 /// out chunks that were never used. Reading such a chunk costs a page fault, and the chunk may have no space.
 fn is_readable(slot: &Slot) -> bool {
-    let given = slot.chunks_with_space.load(Ordering::Relaxed);
+    let with_space = slot.chunks_with_space.load(Ordering::Relaxed);
     // One more, because the owner may open the next chunk meanwhile.
     let used = slot.chunk.load(Ordering::Acquire).saturating_add(1);
     let base = slot.base.load(Ordering::Relaxed) as usize;
-    raw::is_readable(base, used.min(given.into()) as usize * CHUNK)
+    raw::is_readable(base, used.min(with_space.into()) as usize * CHUNK)
 }
 
 fn is_owned(slot: &Slot) -> bool {

@@ -27,10 +27,10 @@ const fn rows_in(bytes: usize) -> u32 {
     (bytes / size_of::<Row>()) as u32
 }
 
-/// The next step of space behind `given` rows, as offset behind the head and length.
-fn next_step(given: u32) -> (usize, usize) {
+/// The next step of space behind that many rows, as offset behind the head and length.
+fn next_step(rows: u32) -> (usize, usize) {
     // Less than a row is left at the end of a step.
-    let bytes = (given as usize * size_of::<Row>()).next_multiple_of(PAGE);
+    let bytes = (rows as usize * size_of::<Row>()).next_multiple_of(PAGE);
     (bytes, bytes.min(CHUNK))
 }
 
@@ -61,8 +61,8 @@ fn ended_row(ended: &Totals, number: u32) -> &Row {
 
 /// The rows in use.
 pub(crate) fn rows(totals: &Totals) -> impl Iterator<Item = &Row> {
-    let given = totals.rows_with_space.load(Ordering::Acquire);
-    let used = totals.rows.load(Ordering::Acquire).min(given);
+    let with_space = totals.rows_with_space.load(Ordering::Acquire);
+    let used = totals.rows.load(Ordering::Acquire).min(with_space);
     // SAFETY: these have space.
     (1..=used).map(|number| unsafe { row(totals, number) })
 }
@@ -350,21 +350,21 @@ impl Ring {
 
     /// Gives space to further rows of totals that only the caller writes. False if there is none.
     pub(crate) fn give_rows(&self, totals: &Totals) -> bool {
-        let given = totals.rows_with_space.load(Ordering::Relaxed);
+        let with_space = totals.rows_with_space.load(Ordering::Relaxed);
         let offset = core::ptr::from_ref(totals).addr() - self.base.addr();
         let more = self
-            .step_behind(given)
+            .step_behind(with_space)
             .filter(|&(_, from, length)| !self.is_lost() && self.give_space(offset + from, length));
-        if let Some((given, ..)) = more {
-            totals.rows_with_space.store(given, Ordering::Release);
+        if let Some((with_space, ..)) = more {
+            totals.rows_with_space.store(with_space, Ordering::Release);
         }
         more.is_some()
     }
 
-    /// The step of space behind `given` rows: the number of rows with it, and the offset and the length of its space in
+    /// The step of space behind `with_space` rows: the number of rows with it, and the offset and the length of its space in
     /// the totals. `None`: totals have no more room.
-    fn step_behind(&self, given: u32) -> Option<(u32, usize, usize)> {
-        let (from, length) = next_step(given);
+    fn step_behind(&self, with_space: u32) -> Option<(u32, usize, usize)> {
+        let (from, length) = next_step(with_space);
         let end = from + length;
         let room = self.layout.totals_size - size_of::<Totals>();
         (end <= room).then(|| (rows_in(end), size_of::<Totals>() + from, length))
@@ -499,9 +499,9 @@ impl Ring {
             if !may_take(ended, rows, longest) {
                 return None;
             }
-            let given = ended.rows_with_space.load(Ordering::Acquire);
-            if rows >= given {
-                let (more, from, length) = self.step_behind(given)?;
+            let with_space = ended.rows_with_space.load(Ordering::Acquire);
+            if rows >= with_space {
+                let (more, from, length) = self.step_behind(with_space)?;
                 let offset = self.layout.totals(self.layout.capacity) + from;
                 if self.is_lost() || self.allocate_untouched(offset, length).is_err() {
                     return None;

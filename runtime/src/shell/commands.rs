@@ -190,12 +190,12 @@ fn status(ring: &Ring, state: &State) -> String {
         let filter = table.filter().map(Filter::in_words).unwrap_or_default();
         lines.add("filter", &text::cut(&filter, MAX_FILTER));
     }
-    let kept = match KEEP_NS.load(Ordering::Relaxed) {
+    let keep_ns = match KEEP_NS.load(Ordering::Relaxed) {
         NO_COMMAND if config.keeps() => nanos(config.keep),
         NO_COMMAND => 0,
         ns => ns,
     };
-    lines.add("keep_ns", &kept);
+    lines.add("keep_ns", &keep_ns);
     let ticks = longest_threshold(ring);
     let hz = u128::from(state.frequency().hz.max(1));
     lines.add(

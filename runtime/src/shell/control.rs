@@ -80,8 +80,8 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
             messages::warn(format_args!("{LATE}"));
         }
     }
-    let said = settings.as_ref().or(first);
-    let filter = said.and_then(|settings| settings.filter.clone());
+    let effective = settings.as_ref().or(first);
+    let filter = effective.and_then(|settings| settings.filter.clone());
     // A filter of the environment is in the table from the start.
     let new_filter = code.get("FDR").is_some() && !install::has_filter();
     let has_filter = table().has_filter() && !new_filter;

@@ -91,12 +91,12 @@ impl Action {
             | libc::SA_NODEFER
             | libc::SA_RESETHAND
             | libc::SA_RESTART;
-        let told = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        let flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
         let holds = |signal| {
             // SAFETY: the mask is valid.
             unsafe { libc::sigismember(&raw const self.0.sa_mask, signal) == 1 }
         };
-        self.0.sa_flags & (told | WISHES) == told && !(1..32).any(holds)
+        self.0.sa_flags & (flags | WISHES) == flags && !(1..32).any(holds)
     }
 
     /// Calls the handler, if there is one.

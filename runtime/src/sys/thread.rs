@@ -288,9 +288,9 @@ pub(crate) fn wake_dumper() {
     wake(&DUMPER_WAKE);
 }
 
-/// Sleeps until `word` is no longer `seen`, at most for `most`. May return without a reason.
+/// Sleeps until `word` is no longer `expected`, at most for `most`. May return without a reason.
 #[inline(never)]
-pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) {
+pub(crate) fn wait(word: &'static AtomicU32, expected: u32, most: Option<Duration>) {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let time = most.map(|most| libc::timespec {
         tv_sec: most.as_secs() as libc::time_t,
@@ -298,7 +298,7 @@ pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) 
     });
     let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
     // SAFETY: `word` is a valid, aligned u32. The time is valid, and null means for ever.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, seen, time) };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, expected, time) };
 }
 
 /// Changes `word` and wakes one thread that sleeps on it. Async-signal-safe. Keeps errno.

@@ -31,9 +31,9 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 /// The rings to dump: each named ring, and from each named folder the rings of dead processes.
-fn found(asked: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+fn found(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut rings = Vec::new();
-    for path in asked {
+    for path in paths {
         if !path.is_dir() {
             rings.push(path.clone());
             continue;

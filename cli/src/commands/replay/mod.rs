@@ -173,7 +173,7 @@ fn one(
         .for_trace(info)
         .with_context(|| ui::path(trace))?;
     let around = moment_of(options, trace, source)?;
-    let wanted = NearestQuery {
+    let query = NearestQuery {
         moment: around.unwrap_or_default(),
         only_before: options.before_panic,
         most,
@@ -182,9 +182,9 @@ fn one(
     };
     // Each worker may keep as many calls as the command shows. So the number of workers is bounded.
     let jobs = ui::jobs().min((2 * MAX / most).max(1));
-    let workers = stacks::run_on(source, jobs, || Nearest::new(wanted));
+    let workers = stacks::run_on(source, jobs, || Nearest::new(query));
     let workers = workers.map_err(|error| trace::about(trace, error))?;
-    let mut found = Nearest::gather(workers, &wanted);
+    let mut found = Nearest::gather(workers, &query);
     for diagnostic in source.diagnostics() {
         found.damage.add(diagnostic.clone());
     }

@@ -146,13 +146,13 @@ fn pack(traces: &[Arc<ViewedTrace>], answers: &Answers, pixels: &[u64]) -> anyho
         out.write_all(&bytes)?;
     }
     for (viewed, &pixel) in traces.iter().zip(pixels) {
-        let asked = Viewport {
+        let viewport = Viewport {
             from: 0,
             to: u64::MAX,
             pixel,
         };
         for thread in 0..viewed.index.len() {
-            let picture = viewed.picture(thread, asked, &HashSet::default())?;
+            let picture = viewed.picture(thread, viewport, &HashSet::default())?;
             let mut bytes = Vec::new();
             wire::put(&mut bytes, viewed, thread, &picture);
             out.write_all(&bytes)?;

@@ -140,8 +140,8 @@ impl Tasks {
         }
     }
 
-    pub(super) fn find(&self, wanted: TaskSelector) -> Option<&PlacedTask> {
-        match wanted {
+    pub(super) fn find(&self, selector: TaskSelector) -> Option<&PlacedTask> {
+        match selector {
             TaskSelector::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
             TaskSelector::At(lane, tick) => {
                 let lane = self.lanes.get(lane)?;

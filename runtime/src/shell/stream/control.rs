@@ -226,8 +226,8 @@ impl Control {
         self.wake_word.load(Ordering::Acquire)
     }
 
-    /// Sleeps until another thread changes the word. Returns at once if the word is not `seen`.
-    pub(super) fn sleep(&self, seen: u32, most: Duration) {
-        sys::thread::wait(&CONTROL.wake_word, seen, Some(most));
+    /// Sleeps until another thread changes the word. Returns at once if the word is not `expected`.
+    pub(super) fn sleep(&self, expected: u32, most: Duration) {
+        sys::thread::wait(&CONTROL.wake_word, expected, Some(most));
     }
 }

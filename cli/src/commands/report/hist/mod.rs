@@ -144,17 +144,17 @@ fn find(
     }
     let called = figures.functions.keys();
     let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
-    let wanted = Selection {
+    let selection = Selection {
         filter: Some(functions.clone()),
         sort: Key::Calls,
         reverse: false,
         limit: None,
         per_thread: false,
     };
-    let mut report = Report::new(info, figures, &wanted)?;
+    let mut report = Report::new(info, figures, &selection)?;
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
     if !options.window && options.selection.is_everything() {
-        report.show_whole(info, &wanted)?;
+        report.show_whole(info, &selection)?;
     }
     if report.rows.is_empty() {
         let called: Vec<&str> = called.iter().map(String::as_str).collect();

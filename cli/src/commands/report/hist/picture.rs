@@ -56,7 +56,7 @@ pub(super) fn draw(
     for (nth, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0.0) {
         let (from, until) = (edge(nth), edge(nth + 1));
         let tall = (count / most * height).max(0.8);
-        let said = format!(
+        let title = format!(
             "{} to {}: {}",
             ui::duration(from.round() as u64),
             ui::duration(until.round() as u64),
@@ -65,7 +65,7 @@ pub(super) fn draw(
         let fill = colour(&distribution.modes, (from * until).sqrt());
         writeln!(
             out,
-            "<rect x=\"{:.2}\" y=\"{:.2}\" width=\"{:.2}\" height=\"{tall:.2}\" fill=\"{fill}\"><title>{said}</title></rect>",
+            "<rect x=\"{:.2}\" y=\"{:.2}\" width=\"{:.2}\" height=\"{tall:.2}\" fill=\"{fill}\"><title>{title}</title></rect>",
             LEFT + nth as f64 * width,
             floor - tall,
             (width - 0.6).max(0.4),

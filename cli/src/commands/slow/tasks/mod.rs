@@ -99,8 +99,8 @@ pub(super) fn find(
     let trace_tasks = trace_tasks.map_err(about)?;
     let usual = usual_tasks(&trace_tasks);
     let mut list = choose(query, source.info(), &trace_tasks, &usual);
-    let wanted = list.iter().map(|slow| slow.id).collect();
-    let passes = stacks::run(source, || PollPass::new(&wanted)).map_err(about)?;
+    let ids = list.iter().map(|slow| slow.id).collect();
+    let passes = stacks::run(source, || PollPass::new(&ids)).map_err(about)?;
     let mut polls = PollPass::gather(passes);
     let report = Report::of_all(trace, source)?;
     let calls: HashMap<FunctionId, Usual> = report.rows.iter().filter_map(usual_of).collect();
