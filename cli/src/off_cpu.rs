@@ -215,10 +215,10 @@ impl Absence {
         let kind = self.kind();
         if !is_aside && !is_added {
             // All of it lies in this state. What it takes from its caller is taken when that ends, or the state.
-            let of = |ticks| kind.map_or(OffCpu::default(), |kind| OffCpu::new(kind, ticks));
+            let in_state = |ticks| kind.map_or(OffCpu::default(), |kind| OffCpu::new(kind, ticks));
             let parts = Parts {
-                total: of(ended.total()),
-                own: of(ended.own()),
+                total: in_state(ended.total()),
+                own: in_state(ended.own()),
                 caller: OffCpu::default(),
             };
             return (parts, 0);

@@ -140,8 +140,10 @@ impl Stop {
             }
         }
         let mut ready = places.iter().map(|place| place.any().unwrap_or(true));
-        let is_asked = ready.next().unwrap_or(true);
-        Ok(ready.map(|is_ready| is_ready && !is_asked).collect())
+        let is_end_requested = ready.next().unwrap_or(true);
+        Ok(ready
+            .map(|is_ready| is_ready && !is_end_requested)
+            .collect())
     }
 
     /// Whether the end was asked for.

@@ -480,7 +480,7 @@ fn beliefs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
         let seconds = shown.took[1].wall;
         let counted = shown.counted.as_ref();
         let found = counted.map(|all| estimates::compare(all, &shown.kept, seconds));
-        let of = |number: fn(&estimates::Estimates) -> usize| {
+        let cell = |number: fn(&estimates::Estimates) -> usize| {
             let number = found.as_ref().map(number);
             number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
         };
@@ -490,10 +490,10 @@ fn beliefs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
             paid(3),
             said(&shown.small),
             paid(4),
-            of(|found| found.functions),
-            of(|found| found.within_three_errors),
-            of(|found| found.often),
-            of(|found| found.within_five_percent),
+            cell(|found| found.functions),
+            cell(|found| found.within_three_errors),
+            cell(|found| found.often),
+            cell(|found| found.within_five_percent),
         ]);
     }
     table

@@ -39,8 +39,8 @@ pub(crate) struct CallNotes {
 impl CallNotes {
     /// `None`: nothing is said of the call.
     pub(crate) fn new(function: FunctionId, notes: PathNotes) -> Option<CallNotes> {
-        let of = CallNotes { function, notes };
-        (!of.fields().is_empty()).then_some(of)
+        let call = CallNotes { function, notes };
+        (!call.fields().is_empty()).then_some(call)
     }
 
     /// The arguments, and the result.

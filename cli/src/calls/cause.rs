@@ -141,8 +141,8 @@ impl Parts<'_> {
             return step;
         }
         // A function that is called from elsewhere, too, would look as if it were called more often here.
-        let of = |function| self.of.get(&function).copied().unwrap_or_default();
-        let (root, usual) = (of(root), of(node.function));
+        let usual_of = |function| self.of.get(&function).copied().unwrap_or_default();
+        let (root, usual) = (usual_of(root), usual_of(node.function));
         let calls = usual.calls as f64 / root.calls.max(1) as f64;
         step.usual_calls = calls.max(1.0);
         step.usual = (usual.p50 as f64 * step.usual_calls).min(root.p50 as f64);

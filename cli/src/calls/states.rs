@@ -89,15 +89,16 @@ impl CallStates {
             (Some(State::Running), _) => {
                 let spent = &self.stretch.spent;
                 let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
-                let is_told = spent.preempted.0 as f64 >= MIN_PREEMPTED * spent.total().0 as f64;
+                let was_often_preempted =
+                    spent.preempted.0 as f64 >= MIN_PREEMPTED * spent.total().0 as f64;
                 let mut words = ": the thread computed".to_owned();
-                if is_told {
+                if was_often_preempted {
                     words += &format!(" for {}", time(spent.running));
                 }
                 if self.page_faults >= MANY_FAULTS {
                     words += &format!(", with about {} page faults", ui::count(self.page_faults));
                 }
-                if let Some(by) = self.by.filter(|_| is_told) {
+                if let Some(by) = self.by.filter(|_| was_often_preempted) {
                     let (preempted, by) = (time(spent.preempted), by.in_words(info));
                     words += &format!(", and was preempted for {preempted} by {by}");
                 }

@@ -257,11 +257,11 @@ pub fn decode(bytes: &[u8], again: &[u8], anchor: &Anchor) -> Schedule {
     let oldest = newest.saturating_sub(places as u64).saturating_add(1);
     let entry = |number: u64| {
         let at = HEAD_SIZE + place(number, places) * ENTRY_SIZE;
-        let of = bytes.get(at..at + ENTRY_SIZE)?;
-        if Some(of) != again.get(at..at + ENTRY_SIZE) || word(of, 0) != number {
+        let words = bytes.get(at..at + ENTRY_SIZE)?;
+        if Some(words) != again.get(at..at + ENTRY_SIZE) || word(words, 0) != number {
             return None;
         }
-        Entry::decode([word(of, 8), word(of, 16), word(of, 24)], anchor)
+        Entry::decode([word(words, 8), word(words, 16), word(words, 24)], anchor)
     };
     match places {
         0 => Schedule::default(),

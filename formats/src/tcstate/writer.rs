@@ -384,7 +384,7 @@ fn write_tree<'a>(
     // Children of one parent stand together, in the order of their keys.
     let mut children: Vec<usize> = (1..attributes.len()).collect();
     children.sort_by_key(|&key| attributes[key].parent);
-    let of = |parent: usize| {
+    let children_of = |parent: usize| {
         let parent_of = |&key: &usize| attributes[key].parent as usize;
         let start = children.partition_point(|key| parent_of(key) < parent);
         let end = children.partition_point(|key| parent_of(key) <= parent);
@@ -397,7 +397,7 @@ fn write_tree<'a>(
     let mut line = Vec::new();
     loop {
         line.clear();
-        let list = of(node);
+        let list = children_of(node);
         match list.is_empty() {
             true => line.push(b'}'),
             false => line.extend_from_slice(b",\"children\":{"),

@@ -120,7 +120,7 @@ pub(crate) mod state {
     /// It has space and no owner.
     pub(crate) const FREE: u32 = 1;
     /// A thread is taking it.
-    pub(crate) const TAKEN: u32 = 2;
+    pub(crate) const CLAIMED: u32 = 2;
     /// Its owner lives.
     pub(crate) const LIVE: u32 = super::parts::LIVE;
     /// Its owner has ended. Its records are kept until the space is needed.

@@ -69,7 +69,7 @@ impl Ring {
     pub(crate) fn claim(&self) -> Option<&'static Slot> {
         let slot = self
             .take_spare()
-            .or_else(|| self.make(state::TAKEN))
+            .or_else(|| self.make(state::CLAIMED))
             .or_else(|| self.take_oldest_ended());
         if let Some(slot) = slot {
             self.begin(slot);
@@ -109,7 +109,7 @@ impl Ring {
         // Acquire: pairs with the Release that stored `from`. The swap itself publishes nothing.
         let swap =
             slot.state
-                .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed);
+                .compare_exchange(from, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed);
         if swap.is_ok() {
             self.available.fetch_sub(1, Ordering::Relaxed);
             if from == state::FREE {
@@ -173,8 +173,8 @@ impl Ring {
             result = self.ended_cpu_ns.load(Ordering::Relaxed);
             for slot in self.slots() {
                 if slot.state.load(Ordering::Acquire) == state::LIVE {
-                    let of = slot.tid.load(Ordering::Relaxed);
-                    result = result.wrapping_add(clock::cpu_ns_of(of));
+                    let tid = slot.tid.load(Ordering::Relaxed);
+                    result = result.wrapping_add(clock::cpu_ns_of(tid));
                 }
             }
         });

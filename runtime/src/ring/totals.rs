@@ -224,17 +224,17 @@ pub(crate) const NO_ESTIMATE: Estimate = Estimate {
 
 /// The dumper's estimate for the row's function. The dumper may be changing it during the call.
 pub(crate) fn estimate(row: &Row) -> Estimate {
-    let of = &row.estimate;
+    let estimate = &row.estimate;
     let now = |word: &AtomicU64| word.load(Ordering::Relaxed);
     Estimate {
-        level: Level::from_number(now(&of.level)),
-        since: Ticks(now(&of.since)),
-        missed: now(&of.missed),
-        missed_error: now(&of.missed_error),
-        total: Ticks(now(&of.total)),
-        own: Ticks(now(&of.own)),
-        own_error: Ticks(now(&of.own_error)),
-        sampled: now(&of.sampled),
+        level: Level::from_number(now(&estimate.level)),
+        since: Ticks(now(&estimate.since)),
+        missed: now(&estimate.missed),
+        missed_error: now(&estimate.missed_error),
+        total: Ticks(now(&estimate.total)),
+        own: Ticks(now(&estimate.own)),
+        own_error: Ticks(now(&estimate.own_error)),
+        sampled: now(&estimate.sampled),
         around: now(&row.around),
     }
 }
@@ -361,8 +361,8 @@ impl Ring {
         more.is_some()
     }
 
-    /// The step of space behind `with_space` rows: the number of rows with it, and the offset and the length of its space in
-    /// the totals. `None`: totals have no more room.
+    /// The step of space behind `with_space` rows: the number of rows with it, and the offset and the length of its space
+    /// in the totals. `None`: totals have no more room.
     fn step_behind(&self, with_space: u32) -> Option<(u32, usize, usize)> {
         let (from, length) = next_step(with_space);
         let end = from + length;
@@ -403,16 +403,16 @@ impl Ring {
         if row.function.load(Ordering::Relaxed) != function {
             return false;
         }
-        let of = &row.estimate;
+        let estimate = &row.estimate;
         for (word, number) in [
-            (&of.level, new.level as u64),
-            (&of.since, new.since.0),
-            (&of.missed, new.missed),
-            (&of.missed_error, new.missed_error),
-            (&of.total, new.total.0),
-            (&of.own, new.own.0),
-            (&of.own_error, new.own_error.0),
-            (&of.sampled, new.sampled),
+            (&estimate.level, new.level as u64),
+            (&estimate.since, new.since.0),
+            (&estimate.missed, new.missed),
+            (&estimate.missed_error, new.missed_error),
+            (&estimate.total, new.total.0),
+            (&estimate.own, new.own.0),
+            (&estimate.own_error, new.own_error.0),
+            (&estimate.sampled, new.sampled),
             (&row.around, new.around),
         ] {
             word.store(number, Ordering::Relaxed);

@@ -262,8 +262,8 @@ const MAX_FILTER: usize = 1024;
 
 /// The highest threshold of a thread, in ticks.
 fn longest_threshold(ring: &Ring) -> u64 {
-    let of = |slot| crate::ring::open_calls::of_slot(slot);
-    let thresholds = ring.owned_slots().filter_map(of);
+    let calls_of = |slot| crate::ring::open_calls::of_slot(slot);
+    let thresholds = ring.owned_slots().filter_map(calls_of);
     let thresholds = thresholds.map(|calls| calls.threshold.load(Ordering::Relaxed));
     thresholds.max().unwrap_or(0)
 }

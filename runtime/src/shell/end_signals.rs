@@ -52,13 +52,13 @@ pub(super) fn begin(triggers: &[Trigger]) {
     let signals = triggers
         .iter()
         .filter_map(|trigger| signal_of(&trigger.event));
-    let wanted = signals.fold(0, |bits, signal| bits | raw::bit(signal));
-    TRACE_SIGNALS.store(wanted, Ordering::Relaxed);
+    let trace_signals = signals.fold(0, |bits, signal| bits | raw::bit(signal));
+    TRACE_SIGNALS.store(trace_signals, Ordering::Relaxed);
     if raw::process() == 1 {
         return;
     }
     for signal in SIGNALS {
-        if wanted & raw::bit(signal) != 0 && Action::current(signal).is_default() {
+        if trace_signals & raw::bit(signal) != 0 && Action::current(signal).is_default() {
             Action::handler(on_signal).set(signal);
         }
     }
@@ -95,8 +95,8 @@ fn end_by(signal: i32, goes_on: bool) {
     });
     // From here on the next signal ends the process.
     raw::mask(libc::SIG_UNBLOCK, bits);
-    let is_wanted = TRACE_SIGNALS.load(Ordering::Relaxed) & raw::bit(signal) != 0;
-    if is_wanted && crash::is_at_home() {
+    let makes_trace = TRACE_SIGNALS.load(Ordering::Relaxed) & raw::bit(signal) != 0;
+    if makes_trace && crash::is_at_home() {
         let first = ENDS.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_ok() && handover::is_alive() {
             // Release: pairs with the Acquire in `take_pending`.

@@ -35,7 +35,7 @@ fn verdict(line: &Line) -> &'static str {
 }
 
 fn cells(line: &Line) -> Vec<String> {
-    let of = |side: &Option<Side>, figure: fn(&Side) -> Option<String>| {
+    let cell = |side: &Option<Side>, figure: fn(&Side) -> Option<String>| {
         side.as_ref()
             .and_then(figure)
             .unwrap_or_else(|| "-".to_owned())
@@ -45,18 +45,18 @@ fn cells(line: &Line) -> Vec<String> {
     let p50: fn(&Side) -> Option<String> = |side| side.p50.map(duration);
     let p99: fn(&Side) -> Option<String> = |side| side.p99.map(duration);
     let mut cells = vec![
-        of(&line.before, calls),
-        of(&line.after, calls),
-        of(&line.before, own),
-        of(&line.after, own),
+        cell(&line.before, calls),
+        cell(&line.after, calls),
+        cell(&line.before, own),
+        cell(&line.after, own),
         line.change.map_or_else(
             || "-".to_owned(),
             |change| format!("{:+.1} %", 100.0 * change),
         ),
-        of(&line.before, p50),
-        of(&line.after, p50),
-        of(&line.before, p99),
-        of(&line.after, p99),
+        cell(&line.before, p50),
+        cell(&line.after, p50),
+        cell(&line.before, p99),
+        cell(&line.after, p99),
         verdict(line).to_owned(),
     ];
     let name = ui::clean(&line.name);

@@ -176,16 +176,16 @@ impl Options {
 
 fn title(options: &Options, trace: &Path, folding: &Folding) -> String {
     let info = folding.info();
-    let of = match (info.program.as_str(), info.process) {
+    let subject = match (info.program.as_str(), info.process) {
         ("", _) => ui::path(trace),
         (program, None) => ui::clean(program).into_owned(),
         (program, Some(process)) => format!("{} (process {process})", ui::clean(program)),
     };
     let globs = |filter: &Filter| filter.includes().join(",");
     match (&options.from, &options.to) {
-        (Some(from), _) => format!("{of}: what {} calls", globs(from)),
-        (_, Some(to)) => format!("{of}: who leads to {}", globs(to)),
-        (None, None) => format!("{of}: who calls whom"),
+        (Some(from), _) => format!("{subject}: what {} calls", globs(from)),
+        (_, Some(to)) => format!("{subject}: who leads to {}", globs(to)),
+        (None, None) => format!("{subject}: who calls whom"),
     }
 }
 

@@ -60,14 +60,18 @@ fn hidden_in_words(info: &TraceInfo, found: &Findings) -> Option<String> {
         false => "more slow call",
     };
     let (first, others) = found.hidden_calls.split_first()?;
-    let of = |function| ui::clean(&name_of(info, function)).into_owned();
-    let mut parts = vec![format!("{} of {}", ui::things(first.1, what), of(first.0))];
+    let name = |function| ui::clean(&name_of(info, function)).into_owned();
+    let mut parts = vec![format!(
+        "{} of {}",
+        ui::things(first.1, what),
+        name(first.0)
+    )];
     let (named, rest) = match others.len() {
         few if few <= NAMED => (others, &[][..]),
         _ => others.split_at(NAMED - 1),
     };
     for &(function, calls) in named {
-        parts.push(format!("{} of {}", ui::count(calls), of(function)));
+        parts.push(format!("{} of {}", ui::count(calls), name(function)));
     }
     let sum = |list: &[(FunctionId, u64)]| -> u64 { list.iter().map(|(_, calls)| calls).sum() };
     if !rest.is_empty() {

@@ -267,7 +267,7 @@ fn cpus(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
 fn others(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let mut is_first = true;
     for attribute in shown_attributes(answer).filter(|attribute| attribute.value != Value::Null) {
-        let is_told = match place(attribute) {
+        let is_elsewhere = match place(attribute) {
             AttributeOwner::Other | AttributeOwner::Thread(_) => false,
             // Another program may have other values there.
             AttributeOwner::Status(_) | AttributeOwner::CpuStatus => !answer.states.is_empty(),
@@ -275,7 +275,7 @@ fn others(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
                 true
             }
         };
-        if is_told {
+        if is_elsewhere {
             continue;
         }
         if std::mem::take(&mut is_first) {

@@ -147,7 +147,7 @@ impl<'a> TraceOf<'a> {
             untimed: function.untimed,
         });
         let mut lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
-        let has_cpus = lines.any(|line| line.cpus.is_known());
+        let has_cpus = lines.any(|line| line.cpus.has_records());
         let moments = info.moments.iter().map(|moment| MomentOf {
             name: &moment.name,
             time: viewed.relative(moment.time.0),

@@ -149,8 +149,8 @@ pub(super) enum End {
     CutOff,
 }
 
-/// Makes the files of an archive of that size in a folder. Errors name the archive `archive_name`. Of an archive that is
-/// cut off, it makes the files that are there.
+/// Makes the files of an archive of that size in a folder. Errors name the archive `archive_name`. Of an archive that
+/// is cut off, it makes the files that are there.
 ///
 /// # Errors
 /// Where the archive can't be read or holds anything but files of one folder, or the folder can't be

@@ -193,13 +193,13 @@ pub fn encode_thread(thread: &Thread, latest: Option<Ticks>) -> Vec<u8> {
 pub(in super::super) fn put_thread(
     place: &mut dyn PayloadBuffer,
     name: &str,
-    known: Option<Counts>,
+    stated: Option<Counts>,
     latest: Option<Ticks>,
 ) {
-    let counts = known.unwrap_or_default();
+    let counts = stated.unwrap_or_default();
     let mut draft = Draft::new(place, THREAD);
     let is_summarised = counts.summarised > 0;
-    let bits = [known.is_some(), latest.is_some(), is_summarised];
+    let bits = [stated.is_some(), latest.is_some(), is_summarised];
     draft.u32((0..).zip(bits).map(|(at, bit)| u32::from(bit) << at).sum());
     draft.length(name);
     for count in [

@@ -95,13 +95,13 @@ fn heading(
     let name = svg::fitting_name(&distribution.row.name, room);
     svg::text(out, 20.0, 22.0, &name, bold)?;
     let calls = ui::things(distribution.durations.calls, "call");
-    let of = match (is_whole_run, info.program.as_str()) {
+    let subject = match (is_whole_run, info.program.as_str()) {
         (true, "") => "the whole run".to_owned(),
         (false, "") => "the trace".to_owned(),
         (true, program) => format!("the whole run of {program}"),
         (false, program) => format!("the trace of {program}"),
     };
-    let mut line = format!("{calls} of {of}");
+    let mut line = format!("{calls} of {subject}");
     if let Some(max) = distribution.row.max_ns {
         line.push_str(&format!(" · max {}", ui::duration(max)));
     }

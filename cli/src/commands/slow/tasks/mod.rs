@@ -66,7 +66,7 @@ pub(super) struct SlowTask {
     /// Most of the excess is in its polls. `None`: it took no longer than usual.
     pub(super) is_busy: Option<bool>,
     /// Polls that have records.
-    pub(super) known_polls: u64,
+    pub(super) recorded_polls: u64,
     pub(super) between: Option<PollGap>,
     /// The longest poll, as a call.
     pub(super) poll: Option<Finding>,
@@ -114,7 +114,7 @@ pub(super) fn find(
     let mut longest: HashMap<u64, SlowCall> = HashMap::new();
     for slow in &mut list {
         let polls = polls.remove(&slow.id).unwrap_or_default();
-        slow.known_polls = polls.len() as u64;
+        slow.recorded_polls = polls.len() as u64;
         slow.notes = notes.remove(&slow.id).unwrap_or_default();
         slow.between = longest_between(&polls, slow, &trace_tasks);
         let poll = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
@@ -229,7 +229,7 @@ fn choose(
             busy,
             usual,
             is_busy: (excess > 0).then_some(busy_excess as f64 >= MAX * excess as f64),
-            known_polls: 0,
+            recorded_polls: 0,
             between: None,
             poll: None,
             notes: TaskNotes::default(),

@@ -117,7 +117,7 @@ impl Pass for NotePass<'_> {
         if kind == NoteKind::Event && form_of(body) == Some(Form::Instant) {
             return notes.events.take(time, kind, body);
         }
-        let of = match Note::decode(kind, body) {
+        let function = match Note::decode(kind, body) {
             Some(Note::Arguments { function, .. }) => function,
             Some(Note::Event { name, form, .. })
                 if Form::from_number(form) == Some(Form::Begin) =>
@@ -126,7 +126,7 @@ impl Pass for NotePass<'_> {
             }
             _ => return,
         };
-        if poll.is_first && time == poll.start && of == poll.function.0 {
+        if poll.is_first && time == poll.start && function == poll.function.0 {
             notes.path_notes.take(kind, body);
         }
     }
