@@ -60,7 +60,7 @@ fn info(functions: u32, threads: u64, per_thread: u64) -> TraceInfo {
         file: format!("src/module_{}.rs", id % 7),
         line: 10 + id,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let counts = Counts {
         recorded: per_thread,

@@ -23,7 +23,7 @@ pub(crate) fn monotonic_raw_ns() -> Option<u64> {
 /// One line for each thing that is wrong with the clock; empty where nothing is known to be.
 pub(crate) fn notes(clock: &Clock) -> Vec<String> {
     let mut notes = Vec::new();
-    let trouble = &clock.trouble;
+    let faults = &clock.faults;
     // Other recorders' traces, and formats without such facts, say nothing of either.
     let named = !clock.name.is_empty() && clock.anchor.is_some();
     if named && !clock.constant {
@@ -33,40 +33,40 @@ pub(crate) fn notes(clock: &Clock) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if trouble.ahead_ns != 0 {
-        let way = match trouble.ahead_ns > 0 {
+    if faults.ahead_ns != 0 {
+        let way = match faults.ahead_ns > 0 {
             true => "ran ahead of",
             false => "fell behind",
         };
         notes.push(format!(
             "clock: it {way} the system's steady clock by {} while this was recorded (a suspended or \
              moved machine): times before and after that are not comparable",
-            ui::duration(trouble.ahead_ns.unsigned_abs())
+            ui::duration(faults.ahead_ns.unsigned_abs())
         ));
     }
-    if trouble.skew_ns > 0 {
+    if faults.skew_ns > 0 {
         notes.push(format!(
             "clock: the counters of two CPUs differ by at least {}: durations of calls that changed \
              CPU are wrong by up to that, and so is the order between threads",
-            ui::duration(trouble.skew_ns)
+            ui::duration(faults.skew_ns)
         ));
     }
-    if trouble.steps_back > 0 {
+    if faults.steps_back > 0 {
         notes.push(format!(
             "clock: it was behind a thread's last record {}; those records have the time of the one \
              before, so that calls look shorter than they were",
-            ui::things(trouble.steps_back, "time")
+            ui::things(faults.steps_back, "time")
         ));
     }
-    if trouble.wall_step_ns != 0 {
-        let way = match trouble.wall_step_ns > 0 {
+    if faults.wall_step_ns != 0 {
+        let way = match faults.wall_step_ns > 0 {
             true => "ahead",
             false => "back",
         };
         notes.push(format!(
             "time of day: it moved {way} by {} against the system's steady clock (it was set, or the \
              machine slept): dates are by the start of the recording, durations are not affected",
-            ui::duration(trouble.wall_step_ns.unsigned_abs())
+            ui::duration(faults.wall_step_ns.unsigned_abs())
         ));
     }
     if let Some(ppm) = clock.error_ppm.filter(|ppm| *ppm > NOTABLE_PPM) {

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use fdr_formats::Diagnostic;
 
 /// Problems that are kept to be shown; the rest is only counted.
-pub(crate) const KEPT: usize = 100;
+pub(crate) const MAX_DIAGNOSTICS: usize = 100;
 
 /// Problems of a trace, or of a worker's share of it.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl Damage {
     }
 
     fn keep(&mut self, one: (u64, String)) {
-        if self.first.len() < KEPT {
+        if self.first.len() < MAX_DIAGNOSTICS {
             self.first.push(one);
             return;
         }

@@ -144,7 +144,7 @@ fn command_line() -> clap::Command {
 }
 
 /// The value of `--color`, for the help and for errors in the command line.
-fn asked_colour(words: &[OsString]) -> ColorChoice {
+fn color_choice(words: &[OsString]) -> ColorChoice {
     let end = words.iter().position(|word| word == "--");
     let words = &words[..end.unwrap_or(words.len())];
     let value = |nth: usize| -> Option<&str> {
@@ -166,7 +166,7 @@ fn asked_colour(words: &[OsString]) -> ColorChoice {
 pub fn run() -> ExitCode {
     signals::survive_limits();
     let words = list::complete(std::env::args_os().collect());
-    let parsed = command_line().color(asked_colour(&words));
+    let parsed = command_line().color(color_choice(&words));
     let parsed = parsed.try_get_matches_from(words);
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,

@@ -28,7 +28,7 @@ pub(crate) const DEFAULT: &str = "512M";
 
 /// The part of the bound for memory that the counts do not include: the program, stacks, and buffers of C libraries. It
 /// is a quarter of the bound, and at most this many bytes.
-const UNSEEN: u64 = 128 << 20;
+const UNCOUNTED: u64 = 128 << 20;
 
 static LIMIT: AtomicU64 = AtomicU64::new(u64::MAX);
 static LENT: AtomicU64 = AtomicU64::new(0);
@@ -66,7 +66,7 @@ fn allocated() -> u64 {
 /// [`MemoryRefusal`], in an error of the system's kind "out of memory".
 pub(crate) fn check() -> io::Result<()> {
     let limit = LIMIT.load(Ordering::Relaxed);
-    let room = limit - (limit / 4).min(UNSEEN);
+    let room = limit - (limit / 4).min(UNCOUNTED);
     if allocated() + LENT.load(Ordering::Relaxed) <= room {
         return Ok(());
     }

@@ -157,7 +157,7 @@ impl Absence {
 
     /// What is not known of a stretch of time.
     pub(crate) fn unknown(&self, from: Ticks, until: Ticks) -> Ticks {
-        self.course.known(from, until).unknown
+        self.course.in_stretch(from, until).unknown
     }
 
     /// Until when that state lasts.
@@ -217,15 +217,15 @@ impl Absence {
         if !is_aside && !is_added {
             // The whole call lies in this state. Its time is subtracted from its caller's own time when the caller or
             // the state ends.
-            let of = |ticks| kind.map_or(OffCpu::default(), |kind| OffCpu::new(kind, ticks));
+            let in_state = |ticks| kind.map_or(OffCpu::default(), |kind| OffCpu::new(kind, ticks));
             let parts = Parts {
-                total: of(ended.total()),
-                own: of(ended.own()),
+                total: in_state(ended.total()),
+                own: in_state(ended.own()),
                 caller: OffCpu::default(),
             };
             return (parts, 0);
         }
-        let known: OffCpu = self.course.known(ended.call.start, ended.end).into();
+        let known: OffCpu = self.course.in_stretch(ended.call.start, ended.end).into();
         let mut inside = OffCpu::default();
         // The call is around all calls so far. (If it were not, the calls before it would belong to its caller.)
         let is_around = open.is_empty() && !is_aside && ended.call.spent_before() == 0;

@@ -11,54 +11,54 @@ use signal_hook::consts::SIGINT;
 use signal_hook::flag;
 
 enum Pager {
-    Unwanted,
+    Disabled,
     /// Started with the first line.
-    Wanted,
+    Enabled,
     Runs(Child, OwnedFd),
 }
 
-static PAGER: Mutex<Pager> = Mutex::new(Pager::Unwanted);
+static PAGER: Mutex<Pager> = Mutex::new(Pager::Disabled);
 
 /// An answer comes that may be long.
 pub(crate) fn want() {
     let dumb = env::var_os("TERM").is_none_or(|term| term == "dumb");
     if io::stdout().is_terminal() && !dumb {
-        *PAGER.lock().unwrap_or_else(PoisonError::into_inner) = Pager::Wanted;
+        *PAGER.lock().unwrap_or_else(PoisonError::into_inner) = Pager::Enabled;
     }
 }
 
 /// What the pager reads from; `None`: there is none.
 pub(crate) fn input() -> Option<OwnedFd> {
     let mut pager = PAGER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Pager::Wanted = *pager {
-        *pager = start().unwrap_or(Pager::Unwanted);
+    if let Pager::Enabled = *pager {
+        *pager = start().unwrap_or(Pager::Disabled);
     }
     match &*pager {
         Pager::Runs(_, input) => input.try_clone().ok(),
-        Pager::Unwanted | Pager::Wanted => None,
+        Pager::Disabled | Pager::Enabled => None,
     }
 }
 
 /// Waits until the reader has seen enough.
 pub(crate) fn end() {
     let mut pager = PAGER.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Pager::Runs(mut child, input) = std::mem::replace(&mut *pager, Pager::Unwanted) {
+    if let Pager::Runs(mut child, input) = std::mem::replace(&mut *pager, Pager::Disabled) {
         drop(input);
         let _ = child.wait();
     }
 }
 
 /// The pager that the environment names, if any.
-fn asked() -> Option<OsString> {
+fn pager_command() -> Option<OsString> {
     ["FDR_PAGER", "PAGER"].into_iter().find_map(env::var_os)
 }
 
 fn start() -> Option<Pager> {
-    let mut command = match asked() {
-        Some(asked) if asked.is_empty() || asked == "cat" => return None,
-        Some(asked) => {
+    let mut command = match pager_command() {
+        Some(line) if line.is_empty() || line == "cat" => return None,
+        Some(line) => {
             let mut command = Command::new("sh");
-            command.arg("-c").arg(asked);
+            command.arg("-c").arg(line);
             command
         }
         None => {

@@ -62,7 +62,7 @@ pub(crate) fn watch() -> io::Result<()> {
 
 fn act_on(signal: i32) {
     match STOPPABLE.get() {
-        Some(stoppable) if !stoppable.asked.swap(true, Ordering::Relaxed) => {
+        Some(stoppable) if !stoppable.is_requested.swap(true, Ordering::Relaxed) => {
             // One byte always fits.
             let _ = (&stoppable.written).write(&[0]);
         }
@@ -72,7 +72,7 @@ fn act_on(signal: i32) {
 
 /// The other end of [`Stop`].
 struct Stoppable {
-    asked: AtomicBool,
+    is_requested: AtomicBool,
     /// As long as it is open, the reader's end is not readable without a byte.
     written: UnixStream,
 }
@@ -94,7 +94,7 @@ impl Stop {
     pub(crate) fn on_signals() -> io::Result<Stop> {
         let (readable, written) = UnixStream::pair()?;
         let stoppable = Stoppable {
-            asked: AtomicBool::new(false),
+            is_requested: AtomicBool::new(false),
             written,
         };
         let taken = |_| io::Error::other("a command stops once");
@@ -141,14 +141,16 @@ impl Stop {
             }
         }
         let mut ready = places.iter().map(|place| place.any().unwrap_or(true));
-        let is_asked = ready.next().unwrap_or(true);
-        Ok(ready.map(|is_ready| is_ready && !is_asked).collect())
+        let is_end_requested = ready.next().unwrap_or(true);
+        Ok(ready
+            .map(|is_ready| is_ready && !is_end_requested)
+            .collect())
     }
 
     /// Whether the end was asked for.
     pub(crate) fn is_end_requested(&self) -> bool {
         let stoppable = STOPPABLE.get();
-        stoppable.is_some_and(|stoppable| stoppable.asked.load(Ordering::Relaxed))
+        stoppable.is_some_and(|stoppable| stoppable.is_requested.load(Ordering::Relaxed))
     }
 }
 

@@ -20,7 +20,8 @@ pub(crate) struct Tally {
     by_id: BTreeMap<ThreadId, usize>,
     current: usize,
     damage: Damage,
-    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT). Empty until the whole trace is counted.
+    /// In the order of the file, at most [`MAX_DIAGNOSTICS`](crate::damage::MAX_DIAGNOSTICS). Empty until the whole trace
+    /// is counted.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// Those that were not kept.
     pub(crate) more_diagnostics: u64,
@@ -236,14 +237,14 @@ impl Tally {
 
     /// Calls and marks.
     pub(crate) fn events(&self) -> u64 {
-        let of = |seen: &ThreadTally| seen.records + seen.marks.count();
-        self.threads.iter().map(of).sum()
+        let events_of = |seen: &ThreadTally| seen.records + seen.marks.count();
+        self.threads.iter().map(events_of).sum()
     }
 
     /// Entries and exits that were measured.
     pub(crate) fn records(&self) -> u64 {
-        let of = |seen: &ThreadTally| seen.records - seen.synthetic;
-        self.threads.iter().map(of).sum()
+        let measured_of = |seen: &ThreadTally| seen.records - seen.synthetic;
+        self.threads.iter().map(measured_of).sum()
     }
 
     /// Entries and exits that were not.

@@ -6,13 +6,13 @@ use std::path::Path;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Diagnostic, Error, Source, TraceInfo};
 
-use crate::damage::KEPT;
+use crate::damage::MAX_DIAGNOSTICS;
 use crate::ui;
 
 /// What made the recorder write, to stand behind "written". Empty: the trace does not say.
 pub(crate) fn occasion(info: &TraceInfo) -> Cow<'_, str> {
-    let said = reason(info);
-    let words = match &*said {
+    let reason = reason(info);
+    let words = match &*reason {
         "exit" => "at exit",
         "SIGINT" => "at its end by SIGINT (Ctrl-C)",
         "SIGTERM" => "at its end by SIGTERM",
@@ -22,7 +22,7 @@ pub(crate) fn occasion(info: &TraceInfo) -> Cow<'_, str> {
         "control" => "by fdr ctl",
         "killed" => "after the process had ended without a dump (kill -9, _exit)",
         "snapshot" => "by fdr, beside the process",
-        _ => return said,
+        _ => return reason,
     };
     Cow::Borrowed(words)
 }
@@ -123,7 +123,11 @@ pub(crate) fn warn_of_damage(file: &Path, diagnostics: &[Diagnostic], more: u64)
     };
     let count = diagnostics.len() as u64 + more;
     // Readers stop counting, too.
-    let least = if count > KEPT as u64 { "at least " } else { "" };
+    let least = if count > MAX_DIAGNOSTICS as u64 {
+        "at least "
+    } else {
+        ""
+    };
     ui::complain(&format!(
         "{}: the trace is damaged in {least}{}, the first at byte {}: what follows is what can be \
          read (fdr verify lists them)",

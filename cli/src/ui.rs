@@ -115,7 +115,7 @@ pub(crate) fn size(bytes: u64) -> String {
 pub(crate) fn utc(unix_nanos: u64) -> String {
     let (seconds, nanos) = (unix_nanos / 1_000_000_000, unix_nanos % 1_000_000_000);
     let micros = nanos / 1000;
-    format!("{}.{micros:06}Z", Utc::of(seconds))
+    format!("{}.{micros:06}Z", Utc::from_unix(seconds))
 }
 
 /// The text, with at most `most` characters. A longer text loses its middle. More of the end stays than of the front,
@@ -235,9 +235,9 @@ pub(crate) fn jobs_of(text: &str) -> Result<NonZeroUsize, &'static str> {
 static JOBS: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets how many threads may work.
-pub(crate) fn set_jobs(asked: Option<NonZeroUsize>) {
+pub(crate) fn set_jobs(jobs: Option<NonZeroUsize>) {
     // Relaxed: a number by itself.
-    JOBS.store(asked.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
+    JOBS.store(jobs.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
 }
 
 /// How many threads are to work: as asked for, or one per core.

@@ -3,12 +3,12 @@
 use std::fs::{self, OpenOptions};
 
 use crate::common::{self, Folder, answer, calls, fdr, functions, json, stderr, write};
-use fdr_formats::model::Trouble;
+use fdr_formats::model::ClockFaults;
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
 use serde_json::{Value, json};
 
-fn info(trouble: Trouble) -> TraceInfo {
+fn info(faults: ClockFaults) -> TraceInfo {
     let mut info = TraceInfo {
         functions: functions(&["app::run", "app::step"]),
         ..TraceInfo::default()
@@ -16,7 +16,7 @@ fn info(trouble: Trouble) -> TraceInfo {
     info.clock.name = "rdtscp".into();
     info.clock.constant = true;
     info.clock.anchor = Some((Ticks(0), 1_700_000_000_000_000_000));
-    info.clock.trouble = trouble;
+    info.clock.faults = faults;
     info
 }
 
@@ -31,13 +31,13 @@ fn thread() -> Thread {
 fn every_command_reports_clock_faults() {
     let folder = Folder::new("trouble");
     let trace = folder.file("t.fdr");
-    let trouble = Trouble {
+    let faults = ClockFaults {
         skew_ns: 5000,
         steps_back: 12,
         ahead_ns: -7_000_000_000,
         wall_step_ns: 3_600_000_000_000,
     };
-    let mut info = info(trouble);
+    let mut info = info(faults);
     info.clock.constant = false;
     write(
         &trace,
@@ -97,7 +97,7 @@ fn every_command_reports_clock_faults() {
 fn a_sound_clock_is_not_talked_about() {
     let folder = Folder::new("sound");
     let trace = folder.file("t.fdr");
-    let mut info = info(Trouble::default());
+    let mut info = info(ClockFaults::default());
     info.clock.error_ppm = Some(40.0);
     let edges = calls(&[(1000, 1), (2000, -1)]);
     write(&trace, &info, &[(thread(), edges)]);
@@ -123,7 +123,7 @@ fn calls_open_at_a_break_are_clipped() {
         .write(true)
         .create_new(true)
         .open(&trace);
-    let info = info(Trouble::default());
+    let info = info(ClockFaults::default());
     let mut writer = XrayWriter::new(file.expect("a file"), Version::V3, &info).expect("a header");
     writer.thread(&thread());
     writer.calls(&calls(&[(1000, 1), (1010, 2), (1030, -2)]));
@@ -187,7 +187,7 @@ fn no_damage_makes_an_absurd_duration() {
         (8 << 33, -2),
         (last, -1),
     ]);
-    write(&trace, &info(Trouble::default()), &[(thread(), edges)]);
+    write(&trace, &info(ClockFaults::default()), &[(thread(), edges)]);
     let sound = fs::read(&trace).expect("the trace");
     let tick = (first + 1000).to_le_bytes();
     assert!(sound.len() < 2000 && !sound.windows(8).any(|part| part == tick));
@@ -219,7 +219,7 @@ fn a_million_open_calls() {
     let edges: Vec<(u64, i64)> = (0..depth).map(|time| (time, 1)).collect();
     write(
         &trace,
-        &info(Trouble::default()),
+        &info(ClockFaults::default()),
         &[(thread(), calls(&edges))],
     );
     let report = json(&["report", "--json", &trace]);

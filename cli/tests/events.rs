@@ -1,7 +1,7 @@
 //! Events, counters and other notes: what each command shows of them, and what selections choose.
 
 use crate::common::{self, Folder, Item, answer, event, fdr, json, stderr};
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note, RESULT};
 use fdr_formats::{Function, FunctionId, Thread, ThreadId, TraceInfo};
 use serde_json::{Value, json};
@@ -22,24 +22,33 @@ const QUEUE_TOO: u32 = 9;
 /// Thread 7 runs `app::run` from 1000 to 9000 and `app::step` from 3000 to 5000; thread 8 has an event alone, at 11,000.
 fn trace(folder: &Folder) -> String {
     let path = folder.file("t.fdr");
-    let function = |(id, name, what): (u32, &str, What)| Function {
+    let function = |(id, name, kind): (u32, &str, FunctionKind)| Function {
         id: FunctionId(id),
         name: name.into(),
-        file: if what == What::Name { "" } else { "src/a.rs" }.into(),
-        line: if what == What::Name { 0 } else { 10 * id },
+        file: if kind == FunctionKind::Name {
+            ""
+        } else {
+            "src/a.rs"
+        }
+        .into(),
+        line: if kind == FunctionKind::Name {
+            0
+        } else {
+            10 * id
+        },
         untimed: false,
-        what,
+        kind,
     };
     let functions = [
-        (1, "app::run", What::Calls),
-        (2, "app::step", What::Calls),
-        (ACCEPTED, "app::accepted", What::Event),
-        (QUEUE, "app::queue", What::Event),
-        (ID, "id", What::Name),
-        (PATH, "path", What::Name),
-        (TASK, "app::task", What::Name),
-        (NEVER, "app::never", What::Event),
-        (QUEUE_TOO, "app::queue", What::Event),
+        (1, "app::run", FunctionKind::Calls),
+        (2, "app::step", FunctionKind::Calls),
+        (ACCEPTED, "app::accepted", FunctionKind::Event),
+        (QUEUE, "app::queue", FunctionKind::Event),
+        (ID, "id", FunctionKind::Name),
+        (PATH, "path", FunctionKind::Name),
+        (TASK, "app::task", FunctionKind::Name),
+        (NEVER, "app::never", FunctionKind::Event),
+        (QUEUE_TOO, "app::queue", FunctionKind::Event),
     ];
     let info = TraceInfo {
         functions: functions.map(function).to_vec(),

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{self, Folder, Item, command, contents, event};
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::registry;
 use fdr_formats::text::is_unsafe;
@@ -64,14 +64,16 @@ fn trace(path: &str, file: &str, long: usize) {
         file: if nth == 0 { file.into() } else { name.clone() },
         line: 7,
         untimed: false,
-        what: What::Calls,
+        kind: FunctionKind::Calls,
     };
     // Events and fields have these names, too.
     let named = |(nth, name): (usize, &String)| {
-        [(EVENTS, What::Event), (FIELDS, What::Name)].map(|(first, what)| Function {
-            id: FunctionId(first + nth as u32),
-            what,
-            ..function((nth, name))
+        [(EVENTS, FunctionKind::Event), (FIELDS, FunctionKind::Name)].map(|(first, kind)| {
+            Function {
+                id: FunctionId(first + nth as u32),
+                kind,
+                ..function((nth, name))
+            }
         })
     };
     let mut functions: Vec<Function> = names.iter().enumerate().map(function).collect();

@@ -1,6 +1,6 @@
 //! `fdr replay`: what a person and a script get to see of the calls one by one.
 
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
@@ -238,9 +238,9 @@ fn all_notes_stand_at_their_calls() {
     let folder = Folder::new("replay-notes");
     let trace = folder.file("t.fdr");
     let mut all = functions(&["app::outer", "app::inner", "n", "result", "said"]);
-    all[2].what = What::Name;
-    all[3].what = What::Name;
-    all[4].what = What::Event;
+    all[2].kind = FunctionKind::Name;
+    all[3].kind = FunctionKind::Name;
+    all[4].kind = FunctionKind::Event;
     let info = TraceInfo {
         functions: all,
         ..TraceInfo::default()

@@ -4,7 +4,7 @@
 use std::fs;
 
 use fdr_formats::identity::Part;
-use fdr_formats::model::{Moment, What};
+use fdr_formats::model::{FunctionKind, Moment};
 use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::registry::targets;
 use fdr_formats::writer::Kind;
@@ -21,20 +21,20 @@ const PROCESS: u64 = 66_666;
 /// A trace in which each text has [`SECRET`] in it.
 fn trace(folder: &Folder) -> String {
     let path = folder.file("secret.fdr");
-    let function = |(id, name, what): (u32, &str, What)| Function {
+    let function = |(id, name, kind): (u32, &str, FunctionKind)| Function {
         id: FunctionId(id),
         name: format!("{SECRET}::{name}"),
         file: format!("{SECRET}/{name}.rs"),
         line: 4242,
         untimed: false,
-        what,
+        kind,
     };
     let functions = [
-        (1, "run", What::Calls),
-        (2, "step", What::Calls),
-        (3, "accepted", What::Event),
-        (4, "field", What::Name),
-        (5, "lock", What::Name),
+        (1, "run", FunctionKind::Calls),
+        (2, "step", FunctionKind::Calls),
+        (3, "accepted", FunctionKind::Event),
+        (4, "field", FunctionKind::Name),
+        (5, "lock", FunctionKind::Name),
     ];
     let mut info = TraceInfo {
         functions: functions.map(function).to_vec(),

@@ -6,7 +6,7 @@ use std::io::Read;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use fdr_formats::identity::Part;
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{ERROR, Field, FieldValue, Note, RESULT};
 use fdr_formats::xray::XrayWriter;
 use fdr_formats::{CpuId, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
@@ -21,18 +21,18 @@ const NUMBER: u64 = 987_654_321_987;
 /// A trace with values in every place that can have some: arguments, results, errors, events, spans, tasks, payloads of
 /// other programs, the reason, and the identity. One of 40 calls is slow.
 fn full_of_values(path: &str, reason: &str) {
-    let function = |(id, name, what): (u32, &str, What)| Function {
+    let function = |(id, name, kind): (u32, &str, FunctionKind)| Function {
         id: FunctionId(id),
         name: name.to_owned(),
-        what,
+        kind,
         ..Function::default()
     };
     let functions = [
-        (1, "app::run", What::Calls),
-        (2, "app::login", What::Calls),
-        (3, "accepted", What::Event),
-        (4, "password", What::Name),
-        (5, "app::span", What::Calls),
+        (1, "app::run", FunctionKind::Calls),
+        (2, "app::login", FunctionKind::Calls),
+        (3, "accepted", FunctionKind::Event),
+        (4, "password", FunctionKind::Name),
+        (5, "app::span", FunctionKind::Calls),
     ];
     let mut info = TraceInfo {
         functions: functions.map(function).to_vec(),

@@ -107,7 +107,7 @@ fn trace(calls: u64) -> Trace {
         file: format!("src/module_{}.rs", id % 7),
         line: 10 + id,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let thread = |nth| Thread {
         id: ThreadId(1000 + nth),

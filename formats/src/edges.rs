@@ -214,7 +214,7 @@ struct ThreadState {
     run: usize,
     number: u64,
     /// The number of early items that have been taken.
-    taken: usize,
+    early_items: usize,
     items: Vec<Numbered>,
     open: BinaryHeap<Open>,
     entered: u64,
@@ -314,7 +314,7 @@ impl<'a> EdgeSorter<'a> {
     ) -> Result<(), Error> {
         let (state, runs) = (&mut self.states[thread], &self.plan.threads[thread]);
         let run = if last { usize::MAX } else { state.run };
-        state.items.extend(runs.take(&mut state.taken, run));
+        state.items.extend(runs.take(&mut state.early_items, run));
         sort(&mut state.items);
         if let Some(thread) = self.threads.get(thread) {
             sink.thread(thread);

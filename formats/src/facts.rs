@@ -78,7 +78,7 @@ impl Fact {
 
     /// `None`: the trace does not state this fact.
     pub(crate) fn get(self, info: &TraceInfo) -> Option<Value<'_>> {
-        let (clock, missing, trouble) = (&info.clock, &info.missing, &info.clock.trouble);
+        let (clock, missing, faults) = (&info.clock, &info.missing, &info.clock.faults);
         let nanos = |tick: Option<Ticks>| tick.and_then(|tick| clock.checked_nanos(tick));
         let anchor = nanos(clock.anchor.map(|(tick, _)| tick));
         let value = match self {
@@ -102,10 +102,10 @@ impl Fact {
             Fact::MissingThreads => Value::Number(missing.threads),
             Fact::MissingOverwritten => Value::Number(missing.overwritten),
             Fact::MissingDropped => Value::Number(missing.dropped),
-            Fact::SkewNs => Value::Number(trouble.skew_ns),
-            Fact::StepsBack => Value::Number(trouble.steps_back),
-            Fact::AheadNs => Value::Signed(trouble.ahead_ns),
-            Fact::WallStepNs => Value::Signed(trouble.wall_step_ns),
+            Fact::SkewNs => Value::Number(faults.skew_ns),
+            Fact::StepsBack => Value::Number(faults.steps_back),
+            Fact::AheadNs => Value::Signed(faults.ahead_ns),
+            Fact::WallStepNs => Value::Signed(faults.wall_step_ns),
         };
         let silent = [
             Value::Text(""),
@@ -119,7 +119,7 @@ impl Fact {
     /// Sets the fact from a value that was read, with ticks in ns. A value of another kind is ignored.
     pub(crate) fn set(self, info: &mut TraceInfo, value: Value<'_>) {
         let (clock, missing) = (&mut info.clock, &mut info.missing);
-        let trouble = &mut clock.trouble;
+        let faults = &mut clock.faults;
         match (self, value) {
             (Fact::Program, Value::Text(text)) => text.clone_into(&mut info.program),
             (Fact::Reason, Value::Text(text)) => text.clone_into(&mut info.reason),
@@ -139,10 +139,10 @@ impl Fact {
             (Fact::MissingThreads, Value::Number(count)) => missing.threads = count,
             (Fact::MissingOverwritten, Value::Number(count)) => missing.overwritten = count,
             (Fact::MissingDropped, Value::Number(count)) => missing.dropped = count,
-            (Fact::SkewNs, Value::Number(ns)) => trouble.skew_ns = ns,
-            (Fact::StepsBack, Value::Number(count)) => trouble.steps_back = count,
-            (Fact::AheadNs, Value::Signed(ns)) => trouble.ahead_ns = ns,
-            (Fact::WallStepNs, Value::Signed(ns)) => trouble.wall_step_ns = ns,
+            (Fact::SkewNs, Value::Number(ns)) => faults.skew_ns = ns,
+            (Fact::StepsBack, Value::Number(count)) => faults.steps_back = count,
+            (Fact::AheadNs, Value::Signed(ns)) => faults.ahead_ns = ns,
+            (Fact::WallStepNs, Value::Signed(ns)) => faults.wall_step_ns = ns,
             _ => {}
         }
     }
@@ -189,7 +189,7 @@ pub(crate) fn set_count(counts: &mut Option<Counts>, name: &[u8], value: u64) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Clock, Identity, Missing, Trouble};
+    use crate::model::{Clock, ClockFaults, Identity, Missing};
 
     const ALL: [Fact; 25] = [
         Fact::Program,
@@ -228,7 +228,7 @@ mod tests {
                 constant: true,
                 nonstop: true,
                 anchor: Some((Ticks(7), 8)),
-                trouble: Trouble {
+                faults: ClockFaults {
                     skew_ns: 9,
                     steps_back: 10,
                     ahead_ns: -11,

@@ -194,20 +194,20 @@ pub struct Function {
     /// have the time of the thread's previous record. The time inside belongs to the caller.
     pub untimed: bool,
     /// What the name stands for.
-    pub what: What,
+    pub kind: FunctionKind,
 }
 
 impl Function {
     /// Whether it has calls. Else it is a name that notes use.
     #[must_use]
     pub fn is_called(&self) -> bool {
-        self.what == What::Calls
+        self.kind == FunctionKind::Calls
     }
 }
 
 /// What an entry of the table of functions stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum What {
+pub enum FunctionKind {
     /// A function or a span: something that has calls. Also every entry about which the trace states nothing else.
     #[default]
     Calls = 0,
@@ -217,14 +217,14 @@ pub enum What {
     Name = 2,
 }
 
-impl What {
+impl FunctionKind {
     /// The value with this number. Unknown numbers, of later versions, count as names.
     #[must_use]
-    pub fn of(number: u8) -> What {
+    pub fn from_number(number: u8) -> FunctionKind {
         match number {
-            0 => What::Calls,
-            1 => What::Event,
-            _ => What::Name,
+            0 => FunctionKind::Calls,
+            1 => FunctionKind::Event,
+            _ => FunctionKind::Name,
         }
     }
 }
@@ -320,13 +320,13 @@ pub struct Clock {
     /// A second pair, taken when the trace was written. Nearly all events are older than it.
     pub until: Option<(Ticks, u64)>,
     /// The faults of the clock that the recorder found.
-    pub trouble: Trouble,
+    pub faults: ClockFaults,
 }
 
 /// The faults that a recorder found in its clock while it ran. All zeros: no fault, or the trace does
 /// not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ClockFaults {
     /// The least difference between the counters of two CPUs, in ns.
     pub skew_ns: u64,
     /// How often a thread found the clock behind its last record: on another CPU, or after a reset.
@@ -349,7 +349,7 @@ impl Default for Clock {
             nonstop: false,
             anchor: None,
             until: None,
-            trouble: Trouble::default(),
+            faults: ClockFaults::default(),
         }
     }
 }

@@ -19,14 +19,14 @@ struct Strand {
     /// The beginnings of its spilled pieces: in the strand, and in the file.
     spilled: Vec<(u64, u64)>,
     /// The number of spilled bytes.
-    kept_from: u64,
+    spilled_bytes: u64,
     /// The bytes behind them.
     tail: Vec<u8>,
 }
 
 impl Strand {
     fn size(&self) -> u64 {
-        self.kept_from + self.tail.len() as u64
+        self.spilled_bytes + self.tail.len() as u64
     }
 
     /// The place in the file of a spilled byte, and the number of bytes of its piece from there on.
@@ -35,7 +35,7 @@ impl Strand {
         let end = self
             .spilled
             .get(next)
-            .map_or(self.kept_from, |piece| piece.0);
+            .map_or(self.spilled_bytes, |piece| piece.0);
         let (start, offset) = self.spilled[next - 1];
         (offset + (at - start), end - at)
     }
@@ -88,8 +88,8 @@ impl Spool {
             }
             let written = file.write_all_at(&strand.tail, self.size);
             written.map_err(temporary::about)?;
-            strand.spilled.push((strand.kept_from, self.size));
-            strand.kept_from = strand.size();
+            strand.spilled.push((strand.spilled_bytes, self.size));
+            strand.spilled_bytes = strand.size();
             self.size += strand.tail.len() as u64;
             strand.tail = Vec::new();
         }
@@ -107,7 +107,7 @@ impl Spool {
     #[inline]
     pub(crate) fn patch(&mut self, strand: usize, at: u64, bytes: &[u8]) -> io::Result<()> {
         let strand = &mut self.strands[strand];
-        match at.checked_sub(strand.kept_from) {
+        match at.checked_sub(strand.spilled_bytes) {
             Some(at) => {
                 strand.tail[at as usize..][..bytes.len()].copy_from_slice(bytes);
                 Ok(())
@@ -165,7 +165,7 @@ impl<'a> Cursor<'a> {
     /// The next bytes, as many as are together; none at the end.
     #[inline]
     pub(crate) fn rest(&mut self) -> io::Result<&[u8]> {
-        if let Some(at) = self.at.checked_sub(self.strand.kept_from) {
+        if let Some(at) = self.at.checked_sub(self.strand.spilled_bytes) {
             return Ok(self.strand.tail.get(at as usize..).unwrap_or(&[]));
         }
         if self.at >= self.buffered_to {

@@ -210,8 +210,8 @@ impl States {
 
     /// The known states of a thread from one moment to another.
     #[must_use]
-    pub fn known(&self, thread: ThreadId, from: Ticks, until: Ticks) -> StretchStates {
-        self.course(thread).known(from, until)
+    pub fn in_stretch(&self, thread: ThreadId, from: Ticks, until: Ticks) -> StretchStates {
+        self.course(thread).in_stretch(from, until)
     }
 
     /// The part of a schedule that lies in a stretch of time. `schedule` is the one that these states were made from.
@@ -297,7 +297,7 @@ impl Course {
 
     /// The known states in a stretch of time.
     #[must_use]
-    pub fn known(&self, from: Ticks, until: Ticks) -> StretchStates {
+    pub fn in_stretch(&self, from: Ticks, until: Ticks) -> StretchStates {
         let (first, last) = (self.line.sums(from), self.line.sums(until));
         StretchStates {
             spent: last.spent.less(&first.spent),

@@ -11,7 +11,7 @@ pub(crate) const RENUMBERED: &str =
 /// The numbers that were given.
 #[derive(Debug)]
 pub(crate) struct ThreadNumbers {
-    taken: NumberMap,
+    numbers: NumberMap,
     /// Threads whose own number does not fit get numbers from here down. Formats with signed numbers have no more bits,
     /// and no kernel uses numbers that high.
     spare: u32,
@@ -22,7 +22,7 @@ pub(crate) struct ThreadNumbers {
 impl Default for ThreadNumbers {
     fn default() -> ThreadNumbers {
         ThreadNumbers {
-            taken: NumberMap::default(),
+            numbers: NumberMap::default(),
             spare: i32::MAX as u32,
             renumbered: 0,
         }
@@ -33,14 +33,14 @@ impl ThreadNumbers {
     /// The number of a thread that comes for the first time: its own, if it has 32 bits and is free.
     pub(crate) fn begin(&mut self, thread: ThreadId) -> u32 {
         let own = u32::try_from(thread.0).ok();
-        if let Some(own) = own.filter(|&own| self.taken.insert(own.into(), 0)) {
+        if let Some(own) = own.filter(|&own| self.numbers.insert(own.into(), 0)) {
             return own;
         }
         self.renumbered += 1;
         loop {
             let number = self.spare;
             self.spare = number.wrapping_sub(1);
-            if self.taken.insert(number.into(), 0) {
+            if self.numbers.insert(number.into(), 0) {
                 return number;
             }
         }

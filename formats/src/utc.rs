@@ -8,7 +8,7 @@ use std::fmt;
 /// ```
 /// use fdr_formats::utc::Utc;
 ///
-/// assert_eq!(Utc::of(1_700_000_000).to_string(), "2023-11-14T22:13:20");
+/// assert_eq!(Utc::from_unix(1_700_000_000).to_string(), "2023-11-14T22:13:20");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utc {
@@ -29,7 +29,7 @@ pub struct Utc {
 impl Utc {
     /// The date and time `unix_s` seconds after the beginning of 1970. Async-signal-safe.
     #[must_use]
-    pub fn of(unix_s: u64) -> Utc {
+    pub fn from_unix(unix_s: u64) -> Utc {
         let (days, second) = (unix_s / 86_400, unix_s % 86_400);
         // Years of 365.2425 days that begin in March: the leap day is the last of a year.
         let days = days + DAYS_TO_1970;
@@ -76,7 +76,7 @@ pub fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     };
     let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day - 1 - DAYS_TO_1970;
     // A 31st of April would be the 1st of May.
-    (Utc::of(days * 86_400).day == day).then_some(days)
+    (Utc::from_unix(days * 86_400).day == day).then_some(days)
 }
 
 impl fmt::Display for Utc {
@@ -109,16 +109,16 @@ mod tests {
             (1_735_689_599, "2024-12-31T23:59:59"),
             (18_446_744_073, "2554-07-21T23:34:33"),
         ] {
-            assert_eq!(Utc::of(unix_s).to_string(), text);
+            assert_eq!(Utc::from_unix(unix_s).to_string(), text);
         }
     }
 
     #[test]
     fn each_day_follows_the_day_before() {
-        let mut before = Utc::of(0);
+        let mut before = Utc::from_unix(0);
         assert_eq!(days(1970, 1, 1), Some(0));
         for day in 1..300_000 {
-            let date = Utc::of(day * 86_400 + 86_399);
+            let date = Utc::from_unix(day * 86_400 + 86_399);
             assert_eq!(days(date.year, date.month, date.day), Some(day));
             let begins_month = date.day == 1 && date.month == before.month % 12 + 1;
             let begins_year = begins_month && date.month == 1;

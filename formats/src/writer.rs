@@ -152,17 +152,17 @@ impl Output {
 }
 
 /// Returns the first error of a writer, if there was one. The error is kept, and further calls return it again.
-pub(crate) fn tell_kept(kept: &mut Option<io::Error>) -> io::Result<()> {
-    let Some(error) = kept.take() else {
+pub(crate) fn return_first_error(first: &mut Option<io::Error>) -> io::Result<()> {
+    let Some(error) = first.take() else {
         return Ok(());
     };
     // `io::Error` can't be cloned.
-    *kept = Some(io::Error::new(error.kind(), format!("{error}")));
+    *first = Some(io::Error::new(error.kind(), format!("{error}")));
     Err(error)
 }
 
-fn unfit(wanted: &str) -> io::Error {
-    let what = format!("this format is written to {wanted}");
+fn unfit(kind: &str) -> io::Error {
+    let what = format!("this format is written to {kind}");
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
@@ -173,10 +173,10 @@ mod tests {
     #[test]
     fn errors_are_returned_on_every_call() {
         let mut kept = None;
-        assert!(tell_kept(&mut kept).is_ok());
+        assert!(return_first_error(&mut kept).is_ok());
         kept = Some(io::Error::new(io::ErrorKind::StorageFull, "no space"));
         for _ in 0..3 {
-            let error = tell_kept(&mut kept).expect_err("the error that is kept");
+            let error = return_first_error(&mut kept).expect_err("the error that is kept");
             assert_eq!(error.kind(), io::ErrorKind::StorageFull);
             assert_eq!(error.to_string(), "no space");
         }

@@ -4,15 +4,15 @@
 use crate::common::ctf::{Folder, read_whole, write};
 use crate::common::{Event, Random, enter, exit, thread};
 use crate::notes::{TEXT, random_note};
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note, RESULT};
 use fdr_formats::{Function, FunctionId, TraceInfo};
 
-fn info(names: &[(u32, &str, What)]) -> TraceInfo {
-    let function = |&(id, name, what): &(u32, &str, What)| Function {
+fn info(names: &[(u32, &str, FunctionKind)]) -> TraceInfo {
+    let function = |&(id, name, kind): &(u32, &str, FunctionKind)| Function {
         id: FunctionId(id),
         name: name.into(),
-        what,
+        kind,
         ..Function::default()
     };
     TraceInfo {
@@ -64,11 +64,11 @@ fn comes_back(info: &TraceInfo, events: &[Event]) -> Folder {
 #[test]
 fn a_name_is_a_class_with_typed_fields() {
     let info = info(&[
-        (1, "app::run", What::Calls),
-        (2, "app::accepted", What::Event),
-        (3, "id", What::Name),
-        (4, "path to", What::Name),
-        (5, "app::queue", What::Event),
+        (1, "app::run", FunctionKind::Calls),
+        (2, "app::accepted", FunctionKind::Event),
+        (3, "id", FunctionKind::Name),
+        (4, "path to", FunctionKind::Name),
+        (5, "app::queue", FunctionKind::Event),
     ]);
     let path = FieldValue::Text("/tmp/ü".as_bytes(), 7);
     let accepted = |id| event(2, 0, 4, &[(3, FieldValue::Unsigned(id)), (4, path)]);
@@ -147,7 +147,7 @@ fn any_note_comes_back() {
 
 #[test]
 fn a_trace_without_notes_is_written_as_ever() {
-    let info = info(&[(1, "app::run", What::Calls)]);
+    let info = info(&[(1, "app::run", FunctionKind::Calls)]);
     let folder = comes_back(&info, &around(&[]));
     let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
     for word in ["fdr:note", "fdr:task", "fdr:class", "fdr:name", "id = 8;"] {
@@ -174,12 +174,16 @@ fn hostile_names_do_not_break_metadata() {
         "",
         &long,
     ];
-    let mut names = vec![(1, "app::run", What::Calls)];
-    names.extend((2..).zip(hostile).map(|(id, name)| (id, name, What::Event)));
+    let mut names = vec![(1, "app::run", FunctionKind::Calls)];
+    names.extend(
+        (2..)
+            .zip(hostile)
+            .map(|(id, name)| (id, name, FunctionKind::Event)),
+    );
     names.extend(
         (102..)
             .zip(hostile)
-            .map(|(id, name)| (id, name, What::Name)),
+            .map(|(id, name)| (id, name, FunctionKind::Name)),
     );
     let info = info(&names);
     let text = b"</x>\0\"\\\xff\xfe\x1b[2J";

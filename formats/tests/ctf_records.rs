@@ -13,7 +13,7 @@ fn info() -> TraceInfo {
         file: file.into(),
         line,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     TraceInfo {
         clock: Clock {

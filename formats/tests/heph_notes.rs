@@ -4,7 +4,7 @@ use crate::common::{Event, Random, enter, exit, hex, list, read, thread};
 use crate::fuzz::test_output::TestOutput;
 use crate::notes::{TEXT, random_note};
 use crate::notes_formats::{HOSTILE, around, encoded, event, few, table, write};
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{FieldValue, Note};
 use fdr_formats::{Sink, TraceInfo, registry};
 
@@ -44,14 +44,14 @@ fn what_is_written_is_typed_by_hand() {
 
 #[test]
 fn no_packet_is_longer_than_heph_takes() {
-    let mut names = vec![(1, "app::run", What::Calls)];
+    let mut names = vec![(1, "app::run", FunctionKind::Calls)];
     let long = "x".repeat(100);
     let hostile = HOSTILE.into_iter().chain([&long[..]]);
     let hostile: Vec<&str> = hostile.collect();
     names.extend(
         (2..)
             .zip(hostile.clone())
-            .map(|(id, name)| (id, name, What::Event)),
+            .map(|(id, name)| (id, name, FunctionKind::Event)),
     );
     let info = table(&names);
     let text = [b'a'; 1024];
@@ -142,7 +142,7 @@ fn tasks_on_substreams_come_back() {
 fn appended_traces_keep_their_own_names() {
     let (info, events) = few();
     let (first, ..) = write("heph", &info, &events);
-    let other = table(&[(2, "other::accepted", What::Event)]);
+    let other = table(&[(2, "other::accepted", FunctionKind::Event)]);
     let notes = [event(2, 0, 0, &[(0, FieldValue::Unsigned(1))])];
     let (second, ..) = write("heph", &other, &around(&notes));
     let both = [bytes(&first), bytes(&second)].concat();

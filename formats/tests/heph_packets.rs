@@ -9,7 +9,7 @@ use crate::common::heph::{
 use crate::common::heph_packets::{FACTS, Packet, Value, convertible, packets};
 use crate::common::{self, Event, Random, call, enter, exit, synthetic};
 use fdr_formats::heph::HephWriter;
-use fdr_formats::model::{Counts, Missing, Trouble};
+use fdr_formats::model::{ClockFaults, Counts, Missing};
 use fdr_formats::{Call, Edge, Function, Sink, Thread, Ticks, TraceInfo, Writer};
 
 /// A name of `bytes` bytes, with letters of 1 to 4 bytes. Each seed has another name.
@@ -40,7 +40,7 @@ fn info(name: &str) -> TraceInfo {
     info.program = name.into();
     info.reason = name.into();
     info.clock.name = name.into();
-    info.clock.trouble = Trouble {
+    info.clock.faults = ClockFaults {
         skew_ns: 1,
         steps_back: u64::MAX,
         ahead_ns: -7,

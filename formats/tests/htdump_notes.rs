@@ -6,7 +6,7 @@ use crate::common::{Event, Random, ReadTrace, enter, exit, hex, list, read};
 use crate::fuzz::test_output::TestOutput;
 use crate::notes_formats::{around, encoded, event, few, table, write};
 use fdr_formats::TraceInfo;
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::FieldValue;
 
 fn bytes(place: &TestOutput) -> Vec<u8> {
@@ -73,17 +73,20 @@ fn a_stream_typed_by_hand_has_the_note() {
             ],
         );
         let functions = &read.info.functions;
-        let named: Vec<(u32, &str, What)> = functions
+        let named: Vec<(u32, &str, FunctionKind)> = functions
             .iter()
-            .map(|function| (function.id.0, function.name.as_str(), function.what))
+            .map(|function| (function.id.0, function.name.as_str(), function.kind))
             .collect();
         let run = functions.iter().find(|function| function.name == "run");
         let run = run.expect("a function").id.0;
         assert!(
-            named.contains(&(2, "app::accepted", What::Event)),
+            named.contains(&(2, "app::accepted", FunctionKind::Event)),
             "{named:?}"
         );
-        assert!(named.contains(&(4, "path", What::Name)), "{named:?}");
+        assert!(
+            named.contains(&(4, "path", FunctionKind::Name)),
+            "{named:?}"
+        );
         let wanted = [
             Event::Call(enter(20, run)),
             encoded(25, &note),
@@ -96,10 +99,10 @@ fn a_stream_typed_by_hand_has_the_note() {
 #[test]
 fn what_is_written_is_typed_by_hand() {
     let info = table(&[
-        (1, "app::run", What::Calls),
-        (2, "app::accepted", What::Event),
-        (3, "bytes", What::Name),
-        (4, "path", What::Name),
+        (1, "app::run", FunctionKind::Calls),
+        (2, "app::accepted", FunctionKind::Event),
+        (3, "bytes", FunctionKind::Name),
+        (4, "path", FunctionKind::Name),
     ]);
     let note = event(
         2,
@@ -139,9 +142,9 @@ fn streams_keep_their_name_numbers_apart() {
     let (info, events) = few();
     let (first, ..) = write("htdump", &info, &events);
     let mut other = table(&[
-        (1, "other::run", What::Calls),
-        (2, "other::accepted", What::Event),
-        (3, "key", What::Name),
+        (1, "other::run", FunctionKind::Calls),
+        (2, "other::accepted", FunctionKind::Event),
+        (3, "key", FunctionKind::Name),
     ]);
     other.functions.sort_by_key(|function| function.id);
     let notes = [event(2, 0, 0, &[(3, FieldValue::Unsigned(1))])];

@@ -97,7 +97,7 @@ fn info() -> TraceInfo {
                 file: "a.rs".to_owned(),
                 line: 7,
                 untimed: false,
-                what: Default::default(),
+                kind: Default::default(),
             },
             Function {
                 id: FunctionId(0x12),

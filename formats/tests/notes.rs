@@ -3,7 +3,7 @@
 use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_everywhere, hex, list};
 use crate::fuzz::test_output::TestOutput;
 use fdr_formats::bytes::ByteOrder;
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{ERROR, Field, FieldValue, MAX_BYTES, MAX_FIELDS, Note, NoteKind, RESULT};
 use fdr_formats::xray::payload::{Payload, decode, encode_note};
 use fdr_formats::xray::{Version, XrayWriter};
@@ -361,15 +361,20 @@ fn a_damaged_file_of_notes_is_read_as_far_as_it_is_whole(step: usize) {
 
 #[test]
 fn other_formats_report_notes_as_lost() {
-    let function = |(id, what)| Function {
+    let function = |(id, kind)| Function {
         id: FunctionId(id),
-        name: format!("{what:?} {id}"),
-        what,
+        name: format!("{kind:?} {id}"),
+        kind,
         ..Function::default()
     };
-    let whats = [What::Calls, What::Calls, What::Event, What::Name];
+    let kinds = [
+        FunctionKind::Calls,
+        FunctionKind::Calls,
+        FunctionKind::Event,
+        FunctionKind::Name,
+    ];
     let info = TraceInfo {
-        functions: (1..).zip(whats).map(function).collect(),
+        functions: (1..).zip(kinds).map(function).collect(),
         ..TraceInfo::default()
     };
     let without = |name: &str| {

@@ -7,7 +7,7 @@ use crate::common::htdump::joined;
 use crate::common::{self, Event, Random, ReadTrace, enter, exit, push, read, thread};
 use crate::fuzz::test_output::TestOutput;
 use crate::notes::{TEXT, random_note};
-use fdr_formats::model::{Clock, What};
+use fdr_formats::model::{Clock, FunctionKind};
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, RESULT};
 use fdr_formats::{Function, FunctionId, Sink, Source, ThreadId, TraceInfo, registry};
 
@@ -24,13 +24,13 @@ pub(crate) const HOLD: [&str; 9] = [
     "iet-prefix2",
 ];
 
-pub(crate) fn table(names: &[(u32, &str, What)]) -> TraceInfo {
-    let function = |&(id, name, what): &(u32, &str, What)| Function {
+pub(crate) fn table(names: &[(u32, &str, FunctionKind)]) -> TraceInfo {
+    let function = |&(id, name, kind): &(u32, &str, FunctionKind)| Function {
         id: FunctionId(id),
         name: name.into(),
         file: format!("src/{id}.rs"),
         line: id,
-        what,
+        kind,
         ..Function::default()
     };
     TraceInfo {
@@ -166,14 +166,14 @@ pub(crate) const HOSTILE: [&str; 22] = [
 fn names_and_texts_are_unambiguous() {
     let long = "n\"\\\u{1b};\n".repeat(2_000);
     let all: Vec<&str> = HOSTILE.into_iter().chain([&long[..]]).collect();
-    let mut names = vec![(1, "app::run", What::Calls)];
+    let mut names = vec![(1, "app::run", FunctionKind::Calls)];
     let with = |from: u32, what| {
         (from..)
             .zip(all.clone())
             .map(move |(id, name)| (id, name, what))
     };
-    names.extend(with(2, What::Event));
-    names.extend(with(102, What::Name));
+    names.extend(with(2, FunctionKind::Event));
+    names.extend(with(102, FunctionKind::Name));
     let info = table(&names);
     let text = b"</x>\0\"\\\xff\xfe\x1b[2J 100 % %41";
     let kib = [b'%'; 1024];
@@ -275,11 +275,11 @@ fn task_times_use_the_formats_units() {
 /// A few notes of all kinds, with their names.
 pub(crate) fn few() -> (TraceInfo, Vec<Event>) {
     let info = table(&[
-        (1, "app::run", What::Calls),
-        (2, "app::accepted", What::Event),
-        (3, "id", What::Name),
-        (4, "path", What::Name),
-        (5, "app::queue", What::Event),
+        (1, "app::run", FunctionKind::Calls),
+        (2, "app::accepted", FunctionKind::Event),
+        (3, "id", FunctionKind::Name),
+        (4, "path", FunctionKind::Name),
+        (5, "app::queue", FunctionKind::Event),
     ]);
     let accepted = [
         (3, FieldValue::Unsigned(7)),

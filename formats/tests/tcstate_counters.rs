@@ -7,7 +7,7 @@ use crate::common::tcstate::{Folder, read_folder, write};
 use crate::common::{Event, enter, exit, synthetic, thread};
 use crate::notes_formats::{HOSTILE, encoded, event, table};
 use fdr_formats::TraceInfo;
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::FieldValue;
 use fdr_formats::tcstate::TcstateSource;
 use fdr_formats::tcstate::state::{State, StateAtTime, Value};
@@ -26,11 +26,11 @@ fn by_path(state: &State) -> ByPath {
 
 fn info() -> TraceInfo {
     table(&[
-        (1, "app::run", What::Calls),
-        (5, "app::queue", What::Event),
-        (6, "app::load", What::Event),
-        (7, "app::queue", What::Event),
-        (9, "", What::Event),
+        (1, "app::run", FunctionKind::Calls),
+        (5, "app::queue", FunctionKind::Event),
+        (6, "app::load", FunctionKind::Event),
+        (7, "app::queue", FunctionKind::Event),
+        (9, "", FunctionKind::Event),
     ])
 }
 
@@ -151,8 +151,12 @@ fn no_name_breaks_the_tree() {
         .into_iter()
         .chain(["CallStack", "1", "Counters", "children", "key"]);
     let names: Vec<&str> = names.collect();
-    let mut all = vec![(1, "app::run", What::Calls)];
-    all.extend((5..).zip(names).map(|(id, name)| (id, name, What::Event)));
+    let mut all = vec![(1, "app::run", FunctionKind::Calls)];
+    all.extend(
+        (5..)
+            .zip(names)
+            .map(|(id, name)| (id, name, FunctionKind::Event)),
+    );
     let info = table(&all);
     let mut events = vec![Event::Call(enter(1000, 1))];
     for (nth, (id, ..)) in (0..).zip(&all[1..]) {

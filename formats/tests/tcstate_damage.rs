@@ -24,7 +24,7 @@ fn trace() -> Folder {
         file: "src/main.rs".into(),
         line: 7,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let info = TraceInfo {
         functions: vec![name(3, "main"), name(5, "parse"), name(9, "wörk")],

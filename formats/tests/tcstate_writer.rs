@@ -20,7 +20,7 @@ fn functions(count: u32) -> Vec<Function> {
         file: format!("src/f{id}.rs"),
         line: id,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     (1..=count).map(function).collect()
 }

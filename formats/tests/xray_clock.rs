@@ -5,7 +5,7 @@
 use std::io::Cursor;
 
 use crate::common::{self, Chunk, Event, ReadTrace, read};
-use fdr_formats::model::{Counts, Trouble};
+use fdr_formats::model::{ClockFaults, Counts};
 use fdr_formats::xray::{DumpWriter, Version, XrayWriter};
 use fdr_formats::{Call, Clock, Edge, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
 
@@ -16,7 +16,7 @@ const FAR: u64 = 1 << 33;
 /// Unix seconds at the start.
 const START: u64 = 1_700_000_000;
 
-fn info(until: Option<(u64, u64)>, trouble: Trouble) -> TraceInfo {
+fn info(until: Option<(u64, u64)>, faults: ClockFaults) -> TraceInfo {
     TraceInfo {
         clock: Clock {
             frequency: HZ,
@@ -24,7 +24,7 @@ fn info(until: Option<(u64, u64)>, trouble: Trouble) -> TraceInfo {
             constant: true,
             anchor: Some((Ticks(1000), START * HZ)),
             until: until.map(|(tick, seconds)| (Ticks(tick), seconds * HZ)),
-            trouble,
+            faults,
             ..Clock::default()
         },
         process: Some(7),
@@ -81,7 +81,7 @@ fn restarted_clocks_go_on() {
         Chunk::new(7, 0, 500).exit(2, 0).enter(2, 10).exit(2, 20),
         Chunk::new(7, 1, 900).exit(1, 5),
     ];
-    let read = whole(&info(None, Trouble::default()), &chunks);
+    let read = whole(&info(None, ClockFaults::default()), &chunks);
     assert_eq!(breaks(&read), [20 * FAR + 50]);
     let base = 20 * FAR + 50;
     let wanted = [20 * FAR, base, base, base + 10, base + 30, base + 405];
@@ -109,12 +109,12 @@ fn a_clock_that_jumped_ahead_is_set_back() {
         ]
     };
     // What the recorder knows of it, or (the process was killed) not.
-    let known = Trouble {
+    let known = ClockFaults {
         ahead_ns: hour as i64,
-        ..Trouble::default()
+        ..ClockFaults::default()
     };
     let until = Some((1000 + hour + 11 * HZ, START + 11));
-    for info in [info(None, Trouble::default()), info(until, known)] {
+    for info in [info(None, ClockFaults::default()), info(until, known)] {
         let read = whole(&info, &chunks());
         let wanted = [0, 3, 5, 10].map(|seconds| 1000 + seconds * HZ);
         assert_eq!(times(&read), wanted);
@@ -129,12 +129,12 @@ fn jumps_between_and_within_chunks_are_found() {
         at(Chunk::new(7, 0, 1000).enter(1, 0), 0),
         at(Chunk::new(7, 0, 1000 + hour + HZ).enter(2, 0), 1),
     ];
-    let read = whole(&info(None, Trouble::default()), &chunks);
+    let read = whole(&info(None, ClockFaults::default()), &chunks);
     assert_eq!(times(&read)[..2], [1000, 1000 + HZ]);
 
-    let known = Trouble {
+    let known = ClockFaults {
         ahead_ns: hour as i64,
-        ..Trouble::default()
+        ..ClockFaults::default()
     };
     let until = Some((1000 + hour + 2 * HZ, START + 2));
     let chunks = [at(
@@ -162,7 +162,7 @@ fn setting_the_time_of_day_breaks_nothing() {
             ),
             at(Chunk::new(7, 0, 1000 + 8 * HZ).enter(1, 0), 8 - 3600),
         ];
-        let read = whole(&info(None, Trouble::default()), &chunks);
+        let read = whole(&info(None, ClockFaults::default()), &chunks);
         assert_eq!(breaks(&read), [0_u64; 0]);
         assert_eq!(times(&read)[..2], [1000, 1000 + pause]);
     }
@@ -179,9 +179,9 @@ fn setting_the_time_of_day_breaks_nothing() {
             at(Chunk::new(7, 0, 1000 + 5001 * HZ).enter(1, 0), 5001 - 3600),
         ]
     };
-    let set = Trouble {
+    let set = ClockFaults {
         wall_step_ns: -3600 * HZ as i64,
-        ..Trouble::default()
+        ..ClockFaults::default()
     };
     let until = Some((1000 + 5002 * HZ, START + 5002 - 3600));
     assert_eq!(breaks(&whole(&info(until, set), &chunks())), [0_u64; 0]);
@@ -197,20 +197,20 @@ fn setting_the_time_of_day_breaks_nothing() {
         at(Chunk::new(7, 0, 1000 + 7203 * HZ).enter(1, 0), 7200),
     ];
     assert_eq!(
-        breaks(&whole(&info(None, Trouble::default()), &chunks)),
+        breaks(&whole(&info(None, ClockFaults::default()), &chunks)),
         [0_u64; 0]
     );
 }
 
 #[test]
 fn what_the_recorder_found_is_in_the_file() {
-    let trouble = Trouble {
+    let faults = ClockFaults {
         skew_ns: 5100,
         steps_back: 12,
         ahead_ns: -7_000_000_000,
         wall_step_ns: 3_600_000_000_001,
     };
-    let info = info(Some((9000, START + 60)), trouble);
+    let info = info(Some((9000, START + 60)), faults);
     let read = whole(&info, &[Chunk::new(7, 0, 1000).enter(1, 0)]);
     assert_eq!(read.info.clock, info.clock);
     // Through the other writer also.
@@ -229,7 +229,7 @@ fn conversions_keep_breaks_in_place() {
         ..common::enter(time, 1)
     };
     let mut file = Cursor::new(Vec::new());
-    let info = info(None, Trouble::default());
+    let info = info(None, ClockFaults::default());
     let mut writer = XrayWriter::new(&mut file, Version::V3, &info).expect("memory");
     writer.thread(&Thread {
         id: ThreadId(7),
@@ -252,7 +252,7 @@ fn damaged_ticks_give_no_absurd_time() {
         Chunk::new(7, 0, 1000).enter(1, 0).enter(2, 50),
         Chunk::new(7, 1, 2000).exit(2, 0).wrap(3000).exit(1, 0),
     ];
-    let bytes = dump(&info(None, Trouble::default()), &chunks);
+    let bytes = dump(&info(None, ClockFaults::default()), &chunks);
     let places = |what: &[u8]| {
         let found = bytes.windows(what.len()).rposition(|part| part == what);
         found.expect("the record is there")

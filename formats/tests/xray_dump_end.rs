@@ -78,7 +78,7 @@ fn jumps_before_dumps_are_no_call_time() {
     let end = 1000 + hour + second;
     let mut info = info();
     info.clock.until = Some((Ticks(end), begin + 1_000_000_000));
-    info.clock.trouble.ahead_ns = 3_600_000_000_000;
+    info.clock.faults.ahead_ns = 3_600_000_000_000;
     info.end = Some(Ticks(end));
     let mut file = Cursor::new(Vec::new());
     let mut writer = DumpWriter::new(&mut file, Version::V3, &info).expect("memory");

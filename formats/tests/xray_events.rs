@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use crate::common::dump::{counts, function, told_info};
 use crate::common::{Chunk, Event, EventLog, Random, read};
-use fdr_formats::model::Trouble;
+use fdr_formats::model::ClockFaults;
 use fdr_formats::xray::{DumpWriter, Version, push_thread};
 use fdr_formats::{Sink, Thread, ThreadId, Ticks, TraceInfo};
 
@@ -27,9 +27,9 @@ fn random_info(random: &mut Random) -> TraceInfo {
     info.end = (random.below(2) == 0).then(|| Ticks(random.below(1 << 40)));
     if random.below(2) == 0 {
         info.clock.until = Some((Ticks(1 << 40), WALL_NS + random.below(1 << 41)));
-        info.clock.trouble = Trouble {
+        info.clock.faults = ClockFaults {
             ahead_ns: random.below(1 << 40) as i64,
-            ..Trouble::default()
+            ..ClockFaults::default()
         };
     }
     info

@@ -4,7 +4,7 @@
 use crate::common::hex;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::identity::Identity;
-use fdr_formats::model::{Counts, Missing, Moment, What};
+use fdr_formats::model::{Counts, FunctionKind, Missing, Moment};
 use fdr_formats::xray::payload::{
     Payload, decode, encode_functions, encode_identity, encode_moment, encode_process,
     encode_short_calls, encode_thread, encode_threshold,
@@ -192,7 +192,7 @@ fn three(untimed: &[usize]) -> Vec<Function> {
         file: file.into(),
         line,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let mut list = vec![
         function(1, "a", "x.rs", 7),
@@ -247,7 +247,7 @@ fn untimed_functions_stand_behind_all_by_their_places() {
 #[test]
 fn functions_without_calls_stand_last_by_place() {
     let mut functions = three(&[1]);
-    (functions[0].what, functions[2].what) = (What::Event, What::Name);
+    (functions[0].kind, functions[2].kind) = (FunctionKind::Event, FunctionKind::Name);
     let untimed = "01000000 01000000";
     let named = "02000000 00000001 02000002";
     let bytes = hex(&format!(

@@ -172,7 +172,7 @@ fn facts_of_a_trace_are_kept() {
                     file: "src/main.rs".into(),
                     line: id.0,
                     untimed: false,
-                    what: Default::default(),
+                    kind: Default::default(),
                 }
             })
             .collect(),

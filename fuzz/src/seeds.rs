@@ -119,7 +119,7 @@ fn info() -> TraceInfo {
         file: "src/a.rs".into(),
         line: 10 + id,
         untimed: id == 2,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let thread = |id| Thread {
         id: ThreadId(id),

@@ -235,10 +235,10 @@ mod tests {
     fn code(options: &str, function: &str) -> [String; 2] {
         let options = syn::parse_str::<Options>(options).expect("options");
         let function =
-            Function::of(sole_item(function.parse().expect("tokens"))).expect("a function");
-        options.said.check(&function).expect("a result");
+            Function::from_item(sole_item(function.parse().expect("tokens"))).expect("a function");
+        options.values.check(&function).expect("a result");
         let code = options
-            .said
+            .values
             .code(&function, &quote_spanned!(Span::call_site()=> p));
         let text = |code: Option<TokenStream>| {
             let code = code.unwrap_or_default().to_string();
@@ -327,10 +327,10 @@ mod tests {
             ("err", "fn f() {}"),
         ] {
             let options = syn::parse_str::<Options>(options).expect("options");
-            let function =
-                Function::of(sole_item(function.parse().expect("tokens"))).expect("a function");
+            let function = Function::from_item(sole_item(function.parse().expect("tokens")))
+                .expect("a function");
             let message = options
-                .said
+                .values
                 .check(&function)
                 .expect_err("an error")
                 .to_string();

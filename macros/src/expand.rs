@@ -35,9 +35,9 @@ pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
     let untimed = options.untimed.then(|| quote_spanned!(span=> , untimed));
     let auto = options.auto.then(|| quote_spanned!(span=> , auto));
     let version = program_version().map(|version| quote_spanned!(span=> , version = #version));
-    let said = options.said.code(&function, &private);
+    let values = options.values.code(&function, &private);
     let recorder = Recorder {
-        said,
+        values,
         place: quote_spanned!(span=> #place #name #untimed #auto #version),
         private,
         untimed: options.untimed,
@@ -49,7 +49,7 @@ pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
         around_polls(&function, body, &recorder)
     } else if let Some(future) = value_that_is_polled(&function, &body, &recorder) {
         around_future(body, future, &recorder)
-    } else if recorder.said.result.is_some() || frame::is_own(&function, &body) {
+    } else if recorder.values.result.is_some() || frame::is_own(&function, &body) {
         around_closure(&function, body, &recorder)
     } else {
         around_body(body, &recorder)
@@ -96,7 +96,7 @@ struct Recorder {
     /// The arguments of the function's site: file and line, and the options of the attribute.
     place: TokenStream,
     untimed: bool,
-    said: Code,
+    values: Code,
 }
 
 /// The guard is in the body's own block, behind its leading items. So the block's value, the order of drops, and what
@@ -114,10 +114,10 @@ fn guard(recorder: &Recorder) -> TokenStream {
         false => quote_spanned!(span=> enter),
         true => quote_spanned!(span=> enter_untimed),
     };
-    if !recorder.said.is_any {
+    if !recorder.values.is_any {
         return quote_spanned!(span=> let __fdr_guard = #private::#enter(#site););
     }
-    let arguments = recorder.said.arguments.as_ref();
+    let arguments = recorder.values.arguments.as_ref();
     let arguments = arguments
         .map(|arguments| quote_spanned!(span=> if __fdr_guard.is_recorded() { #arguments }));
     quote_spanned! {span=>
@@ -134,7 +134,7 @@ fn around_closure(function: &Function, body: Body, recorder: &Recorder) -> Token
     let span = Span::mixed_site();
     let private = &recorder.private;
     let (front, guard, rest) = (body.front(), guard(recorder), body.rest);
-    let bindings = match recorder.said.result {
+    let bindings = match recorder.values.result {
         None => Vec::new(),
         Some(_) => bound_by_value(function.signature().as_ref()),
     };
@@ -143,7 +143,7 @@ fn around_closure(function: &Function, body: Body, recorder: &Recorder) -> Token
     let block = with_tokens(&function.body, quote_spanned!(span=> #captures #rest));
     let closure = quote_spanned!(function.body.span()=> move || #block);
     let value = quote_spanned!(span=> #private::own_frame(__fdr_output, #closure));
-    let value = match &recorder.said.result {
+    let value = match &recorder.values.result {
         None => value,
         Some(result) => quote_spanned! {span=>
             #lints
@@ -168,7 +168,7 @@ fn lints(bindings: &[Binding]) -> Option<TokenStream> {
 }
 
 /// The parts of a future whose polls are calls.
-struct OfPolls {
+struct FutureParts {
     /// The function that makes it of another one.
     polled: TokenStream,
     /// Statements in front of the future, if something is recorded inside of it.
@@ -180,13 +180,13 @@ struct OfPolls {
     result: Option<TokenStream>,
 }
 
-impl OfPolls {
-    fn of(recorder: &Recorder) -> OfPolls {
+impl FutureParts {
+    fn new(recorder: &Recorder) -> FutureParts {
         let span = Span::mixed_site();
         let Recorder {
             private,
             place,
-            said,
+            values,
             ..
         } = recorder;
         // A future without times for its polls is no task.
@@ -203,7 +203,7 @@ impl OfPolls {
             ),
         };
         // Arguments and results are inside of the future, and the site is there, too.
-        let (before, sites) = match said.is_any {
+        let (before, sites) = match values.is_any {
             false => (None, sites),
             true => (
                 Some(quote_spanned! {span=>
@@ -213,11 +213,11 @@ impl OfPolls {
                 quote_spanned!(span=> __fdr_sites),
             ),
         };
-        let arguments = said
+        let arguments = values
             .arguments
             .as_ref()
             .map(|arguments| quote_spanned!(span=> if #private::is_on(__fdr_site) { #arguments }));
-        let result = said.result.as_ref().map(|result| {
+        let result = values.result.as_ref().map(|result| {
             quote_spanned! {span=>
                 let __fdr_body = async move {
                     let __fdr_result = __fdr_body.await;
@@ -226,7 +226,7 @@ impl OfPolls {
                 };
             }
         });
-        OfPolls {
+        FutureParts {
             polled,
             before,
             sites,
@@ -248,13 +248,13 @@ impl OfPolls {
 fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
-    let OfPolls {
+    let FutureParts {
         polled,
         before,
         sites,
         arguments,
         result,
-    } = OfPolls::of(recorder);
+    } = FutureParts::new(recorder);
     let signature = function.signature();
     let diverges = signature.as_ref().is_some_and(diverges);
     let bindings = bound_by_value(signature.as_ref());
@@ -298,7 +298,7 @@ fn value_that_is_polled(function: &Function, body: &Body, recorder: &Recorder) -
         let in_block = |name| mentions(future.block.stream(), name);
         future.is_move && names.all(|name| in_block(name) || !mentions(code.clone(), name))
     };
-    let arguments = recorder.said.arguments.as_ref();
+    let arguments = recorder.values.arguments.as_ref();
     arguments.is_none_or(is_held).then_some(future)
 }
 
@@ -307,13 +307,13 @@ fn value_that_is_polled(function: &Function, body: &Body, recorder: &Recorder) -
 fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
-    let OfPolls {
+    let FutureParts {
         polled,
         before: first,
         sites,
         arguments,
         result,
-    } = OfPolls::of(recorder);
+    } = FutureParts::new(recorder);
     let front = body.front();
     let Future {
         before,

@@ -3,7 +3,7 @@
 //! becomes a closure behind the guard, because the closure's frame has no destructor. This file may choose only
 //! bodies that behave exactly the same as a closure.
 
-use fdr_marks::items::says;
+use fdr_marks::items::contains_word;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{FnArg, Pat, ReceiverKind, Signature, Type};
@@ -30,7 +30,7 @@ pub(crate) fn is_own(function: &Function, body: &Body) -> bool {
         && !is_clippy()
         && may_call_often(&function.body)
         && calls(body.rest.clone()) >= MANY_CALLS
-        && !says_of_the_frame(function)
+        && !names_the_frame(function)
         && function
             .signature()
             .is_some_and(|signature| can_be_of_a_closure(&signature))
@@ -78,11 +78,13 @@ fn calls(tokens: TokenStream) -> usize {
     count
 }
 
-fn says_of_the_frame(function: &Function) -> bool {
+fn names_the_frame(function: &Function) -> bool {
     let mut attributes = function.item.attributes.iter();
     attributes.any(|attribute| {
-        let said = attribute.brackets.stream();
-        OF_THE_FRAME.iter().any(|word| says(said.clone(), word))
+        let tokens = attribute.brackets.stream();
+        OF_THE_FRAME
+            .iter()
+            .any(|word| contains_word(tokens.clone(), word))
     })
 }
 
@@ -93,7 +95,7 @@ fn can_be_of_a_closure(signature: &Signature) -> bool {
     signature.generics.where_clause.to_tokens(&mut behind);
     signature.variadic.is_none()
         && !diverges(signature)
-        && !says(behind, "impl")
+        && !contains_word(behind, "impl")
         && signature.inputs.iter().all(parameter_is_copied)
 }
 
@@ -135,7 +137,7 @@ mod tests {
     fn owns_frame(head: &str, calls: usize) -> bool {
         let body = "f(x); ".repeat(calls);
         let function = format!("{head} {{ {body} }}").parse().expect("tokens");
-        let function = Function::of(sole_item(function)).expect("a function");
+        let function = Function::from_item(sole_item(function)).expect("a function");
         let body = Body::split(function.body.stream());
         is_own(&function, &body)
     }

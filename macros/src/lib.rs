@@ -233,7 +233,7 @@ fn checked(options: TokenStream, tokens: TokenStream) -> Result<TokenStream> {
     }
     // A scope leaves out what cannot be traced, and so can a person.
     let is_function = item.kind == Kind::Function;
-    let (function, options) = match (Function::of(item), options) {
+    let (function, options) = match (Function::from_item(item), options) {
         (Err(_), Ok(_)) if is_skipped && is_function => return Ok(tokens),
         (Err(mut first), Err(second)) => {
             first.combine(second);
@@ -250,7 +250,7 @@ fn checked(options: TokenStream, tokens: TokenStream) -> Result<TokenStream> {
             ),
         ));
     }
-    options.said.check(&function)?;
+    options.values.check(&function)?;
     Ok(match is_off {
         true => tokens,
         false => expand(function, &options),

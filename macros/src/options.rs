@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Records have no times of their own.
     pub(crate) untimed: bool,
     /// Which arguments and results are recorded.
-    pub(crate) said: ValueOptions,
+    pub(crate) values: ValueOptions,
     /// The rules by which a scope leaves functions out.
     pub(crate) rules: Rules,
     /// Nothing is traced.
@@ -65,7 +65,7 @@ impl Options {
     fn parse_option(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         match key.to_string().as_str() {
             "name" => self.name = Some(value(key, input, parse_name)?),
-            "args" | "ret" | "err" => self.said.parse_option(key, input)?,
+            "args" | "ret" | "err" => self.values.parse_option(key, input)?,
             "crate" => self.krate = Some(value(key, input, parse_path)?),
             "untimed" => self.untimed = word(key, input)?,
             "always" => self.rules.always = word(key, input)?,

@@ -18,7 +18,7 @@ pub(crate) struct Function {
 impl Function {
     /// # Errors
     /// What the item is instead, or what it must not have.
-    pub(crate) fn of(mut item: Item) -> Result<Function> {
+    pub(crate) fn from_item(mut item: Item) -> Result<Function> {
         item.attributes.iter().try_for_each(check_attribute)?;
         let name = item.name().filter(|_| item.kind == Kind::Function);
         let Some(name) = name.cloned() else {
@@ -76,7 +76,7 @@ pub(crate) fn diverges(signature: &Signature) -> bool {
 
 /// Refuses an attribute that the expansion cannot work with.
 fn check_attribute(attribute: &Attribute) -> Result<()> {
-    let is_unsafe = attribute.path == "unsafe" && attribute.says("naked");
+    let is_unsafe = attribute.path == "unsafe" && attribute.contains_word("naked");
     let text = match attribute.path.as_str() {
         "naked" => NAKED,
         "unsafe" if is_unsafe => NAKED,
@@ -96,7 +96,7 @@ pub(crate) const TWICE: &str = "`#[traced]` is here twice: each call would be re
 pub(crate) fn sole_item(tokens: TokenStream) -> Item {
     let item = split(tokens).next().unwrap_or_default();
     match &item.head[..] {
-        [TokenTree::Group(given)] if item.kind == Kind::Given && item.attributes.is_empty() => {
+        [TokenTree::Group(given)] if item.kind == Kind::Tokens && item.attributes.is_empty() => {
             sole_item(given.stream())
         }
         _ => item,
@@ -142,7 +142,7 @@ mod tests {
     use proc_macro2::Delimiter;
 
     fn parse(text: &str) -> Result<Function> {
-        Function::of(sole_item(text.parse().expect("tokens")))
+        Function::from_item(sole_item(text.parse().expect("tokens")))
     }
 
     #[test]
@@ -181,7 +181,7 @@ mod tests {
         let name: TokenStream = "fn a()".parse().expect("tokens");
         let whole: TokenStream = [vis, empty].into_iter().chain(name).chain([body]).collect();
         let whole = TokenTree::Group(Group::new(Delimiter::None, whole));
-        let function = Function::of(sole_item(whole.into())).expect("a function");
+        let function = Function::from_item(sole_item(whole.into())).expect("a function");
         assert_eq!(function.name.to_string(), "a");
         assert_eq!(function.body.to_string(), "{ x }");
     }

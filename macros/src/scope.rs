@@ -100,12 +100,12 @@ impl Tracer {
             self.hand_down_crate(&mut item);
         } else if is_scope(&item) {
             return self.traced(item);
-        } else if let (Kind::Given, [TokenTree::Group(given)]) = (item.kind, &item.head[..]) {
+        } else if let (Kind::Tokens, [TokenTree::Group(given)]) = (item.kind, &item.head[..]) {
             item.head = vec![TokenTree::Group(self.traced_inside(given))];
         } else {
             match left_out(&item, &self.rules) {
                 None => {
-                    if let Ok(function) = Function::of(item.clone()) {
+                    if let Ok(function) = Function::from_item(item.clone()) {
                         self.some_marked = true;
                         return expand(function, &self.options);
                     }
@@ -149,7 +149,7 @@ fn names_crate(options: &TokenStream) -> bool {
 /// Whether it is `#[traced]`, or becomes that under a condition.
 fn is_own(attribute: &Attribute, options: &Options) -> bool {
     is_traced(&attribute.path, options)
-        || (attribute.path == "cfg_attr" && attribute.says("traced"))
+        || (attribute.path == "cfg_attr" && attribute.contains_word("traced"))
 }
 
 fn is_traced(path: &str, options: &Options) -> bool {

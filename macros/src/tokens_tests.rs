@@ -29,7 +29,7 @@ fn assert_comes_back(options: &str, text: &str) {
     let item = sole_item(tokens.clone());
     let expanded = match is_scope(&item) {
         true => expand_scope(item, options),
-        false => expand(Function::of(item).expect("a function"), &options),
+        false => expand(Function::from_item(item).expect("a function"), &options),
     };
     let (mut wanted, mut found) = (Vec::new(), Vec::new());
     places(tokens, &mut wanted);

@@ -73,7 +73,7 @@ impl Paths {
 
 impl BodyCost {
     /// Nothing, where the body holds syntax that `syn` does not know.
-    pub(crate) fn of(body: TokenStream) -> Option<BodyCost> {
+    pub(crate) fn estimate(body: TokenStream) -> Option<BodyCost> {
         let parse = |input: ParseStream<'_>| {
             Attribute::parse_inner(input)?;
             Block::parse_within(input)
@@ -110,7 +110,7 @@ impl BodyCost {
     }
 
     /// The longest path through a part that its paths do not leave.
-    fn apart(&mut self, visit: impl FnOnce(&mut Self)) -> u32 {
+    fn longest_path_in(&mut self, visit: impl FnOnce(&mut Self)) -> u32 {
         let before = std::mem::take(&mut self.paths);
         visit(self);
         std::mem::replace(&mut self.paths, before).longest()
@@ -124,7 +124,8 @@ impl BodyCost {
                 .iter()
                 .any(|a| a.path().is_ident("cfg"))
             {
-                configured = configured.max(self.apart(|cost| cost.visit_stmt(statement)));
+                configured =
+                    configured.max(self.longest_path_in(|cost| cost.visit_stmt(statement)));
             } else {
                 self.visit_stmt(statement);
             }
@@ -236,7 +237,7 @@ impl Visit<'_> for BodyCost {
     }
 
     fn visit_item(&mut self, item: &syn::Item) {
-        let inside = self.apart(|cost| visit::visit_item(cost, item));
+        let inside = self.longest_path_in(|cost| visit::visit_item(cost, item));
         self.add(inside);
     }
 
@@ -274,7 +275,7 @@ impl Visit<'_> for BodyCost {
     }
 
     fn visit_expr_closure(&mut self, closure: &syn::ExprClosure) {
-        let inside = self.apart(|cost| visit::visit_expr_closure(cost, closure));
+        let inside = self.longest_path_in(|cost| visit::visit_expr_closure(cost, closure));
         self.add(inside);
     }
 
@@ -395,76 +396,94 @@ mod tests {
     use super::*;
 
     fn cost(body: &str) -> BodyCost {
-        BodyCost::of(body.parse().expect("tokens")).expect(body)
+        BodyCost::estimate(body.parse().expect("tokens")).expect(body)
     }
 
-    fn of(body: &str) -> u32 {
+    fn instructions(body: &str) -> u32 {
         cost(body).instructions()
     }
 
     #[test]
     fn what_follows_each_other_is_added() {
-        assert_eq!(of(""), 0);
-        assert_eq!(of("self.a"), 0);
-        assert_eq!(of("f(a, g(b)); c.h()"), 3 * CALL);
-        assert_eq!(of("h::<T>()"), CALL);
-        assert_eq!(of("h::<Vec<T>>() + a.cast::<T>()"), 1 + CALL + BRANCH);
-        assert_eq!(of("(a as Vec<T>)(b); <T>::d(c)"), 2 * CALL);
-        assert_eq!(of("a + b[c] * d?"), 2 + 2 * INDEX);
-        assert_eq!(of("Some(self.a.as_ref().unwrap())"), 3 * BRANCH);
-        assert_eq!(of("a.set(a.get()); a.is_b()"), 3 * BRANCH);
-        assert_eq!(of("a.set(b, c); a.get(d)"), 2 * CALL);
-        assert_eq!(of("return (a)"), 0);
+        assert_eq!(instructions(""), 0);
+        assert_eq!(instructions("self.a"), 0);
+        assert_eq!(instructions("f(a, g(b)); c.h()"), 3 * CALL);
+        assert_eq!(instructions("h::<T>()"), CALL);
+        assert_eq!(
+            instructions("h::<Vec<T>>() + a.cast::<T>()"),
+            1 + CALL + BRANCH
+        );
+        assert_eq!(instructions("(a as Vec<T>)(b); <T>::d(c)"), 2 * CALL);
+        assert_eq!(instructions("a + b[c] * d?"), 2 + 2 * INDEX);
+        assert_eq!(instructions("Some(self.a.as_ref().unwrap())"), 3 * BRANCH);
+        assert_eq!(instructions("a.set(a.get()); a.is_b()"), 3 * BRANCH);
+        assert_eq!(instructions("a.set(b, c); a.get(d)"), 2 * CALL);
+        assert_eq!(instructions("return (a)"), 0);
     }
 
     #[test]
     fn of_several_branches_the_longest_counts() {
-        assert_eq!(of("if a() { f(); f() } else { f() }"), BRANCH + 3 * CALL);
         assert_eq!(
-            of("if a { f() } else if b { f(); f() } else { } g()"),
-            2 * BRANCH + 3 * CALL
-        );
-        assert_eq!(
-            of("match a() { B(c) => f(), D => { f(); f() } E | F => g(), }"),
+            instructions("if a() { f(); f() } else { f() }"),
             BRANCH + 3 * CALL
         );
         assert_eq!(
-            of("match a { B if f() => { } C if f() => g(), D => h() }"),
+            instructions("if a { f() } else if b { f(); f() } else { } g()"),
+            2 * BRANCH + 3 * CALL
+        );
+        assert_eq!(
+            instructions("match a() { B(c) => f(), D => { f(); f() } E | F => g(), }"),
+            BRANCH + 3 * CALL
+        );
+        assert_eq!(
+            instructions("match a { B if f() => { } C if f() => g(), D => h() }"),
             3 * BRANCH + 3 * CALL
         );
         assert_eq!(
-            of("match unsafe { a() } { B => f(), _ => f() }"),
+            instructions("match unsafe { a() } { B => f(), _ => f() }"),
             BRANCH + 2 * CALL
         );
         assert_eq!(
-            of("if let Some(a) = unsafe { b } { f() }"),
+            instructions("if let Some(a) = unsafe { b } { f() }"),
             2 * BRANCH + CALL
         );
         // Code that both branches run does not count as a branch.
-        assert_eq!(of("f(if a { b() } else { c() })"), BRANCH + 2 * CALL);
+        assert_eq!(
+            instructions("f(if a { b() } else { c() })"),
+            BRANCH + 2 * CALL
+        );
     }
 
     #[test]
     fn leaving_branches_are_held_against_the_rest() {
         let fails = "if a { return Err(f(g(h(c)))); }";
-        assert_eq!(of(&format!("{fails} f(); f()")), 2 * BRANCH + 3 * CALL);
-        assert_eq!(of(&format!("{fails} {fails} f()")), 3 * BRANCH + 3 * CALL);
         assert_eq!(
-            of(&format!("{fails} f(); f(); f(); f(); f()")),
+            instructions(&format!("{fails} f(); f()")),
+            2 * BRANCH + 3 * CALL
+        );
+        assert_eq!(
+            instructions(&format!("{fails} {fails} f()")),
+            3 * BRANCH + 3 * CALL
+        );
+        assert_eq!(
+            instructions(&format!("{fails} f(); f(); f(); f(); f()")),
             BRANCH + 5 * CALL
         );
-        assert_eq!(of("if a { f(); f() } g()"), BRANCH + 3 * CALL);
+        assert_eq!(instructions("if a { f(); f() } g()"), BRANCH + 3 * CALL);
         assert_eq!(
-            of("let Some(a) = b else { f(); return g() }; h()"),
+            instructions("let Some(a) = b else { f(); return g() }; h()"),
             2 * BRANCH + 2 * CALL
         );
         assert_eq!(
-            of("match a { B => return f(g()), C => h() } i()"),
+            instructions("match a { B => return f(g()), C => h() } i()"),
             BRANCH + 2 * CALL
         );
-        assert_eq!(of("if a { unreachable!(\"{}\", f()) } g()"), BRANCH + CALL);
         assert_eq!(
-            of("f(|| { if a { return; } g(); }); h()"),
+            instructions("if a { unreachable!(\"{}\", f()) } g()"),
+            BRANCH + CALL
+        );
+        assert_eq!(
+            instructions("f(|| { if a { return; } g(); }); h()"),
             BRANCH + 3 * CALL
         );
     }
@@ -472,9 +491,9 @@ mod tests {
     #[test]
     fn of_what_stands_behind_cfgs_the_longest_counts() {
         let parts = "#[cfg(a)] { f(); f() } #[cfg(not(a))] let x = f(); #[allow(b)] g()";
-        assert_eq!(of(parts), 3 * CALL);
+        assert_eq!(instructions(parts), 3 * CALL);
         assert_eq!(
-            of("#[cfg(a)] if b { f() } else { f() } #[cfg(c)] f()"),
+            instructions("#[cfg(a)] if b { f() } else { f() } #[cfg(c)] f()"),
             BRANCH + CALL
         );
     }
@@ -482,12 +501,15 @@ mod tests {
     // Under callgrind, the first of the two runs 273 instructions of its own, and the second 120.
     #[test]
     fn a_macro_counts_with_its_arguments() {
-        let arguments = |count: usize| of(&format!("b!{{ {} }}", "A::B, ".repeat(count)));
+        let arguments = |count: usize| instructions(&format!("b!{{ {} }}", "A::B, ".repeat(count)));
         assert_eq!((arguments(9), arguments(3)), (130, 70));
-        assert_eq!(of("assert_eq!(b, c, \"{} {} {}\", d, e(f), g)"), BRANCH);
+        assert_eq!(
+            instructions("assert_eq!(b, c, \"{} {} {}\", d, e(f), g)"),
+            BRANCH
+        );
         let checks = "assert!(f(a), b()); assert_ne!(f(), 1 + f(), \"\"); debug_assert!(f()); matches!(f(), A { .. } | B)";
-        assert_eq!(of(checks), 4 * BRANCH + 4 * CALL + 1);
-        assert_eq!(of("a!(b => c(d))"), MACRO + CALL);
+        assert_eq!(instructions(checks), 4 * BRANCH + 4 * CALL + 1);
+        assert_eq!(instructions("a!(b => c(d))"), MACRO + CALL);
         assert!(cost("a!(b = c => for d {})").has_loop);
     }
 
@@ -511,7 +533,7 @@ mod tests {
     fn unknown_syntax_costs_nobody_knows_what() {
         for body in ["super let a = 1;", "unsafe static A: u8 = 1;", "a b"] {
             assert!(
-                BodyCost::of(body.parse().expect("tokens")).is_none(),
+                BodyCost::estimate(body.parse().expect("tokens")).is_none(),
                 "{body}"
             );
         }

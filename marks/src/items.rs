@@ -18,7 +18,7 @@ pub enum Kind {
     /// A module. One in a file of its own has no body.
     Module,
     /// Items that a macro was given, in a group without delimiters.
-    Given,
+    Tokens,
     /// All that holds no functions of the scope.
     #[default]
     Other,
@@ -72,7 +72,7 @@ impl Item {
         let before = 2 * attributes.len();
         let mut head: Vec<TokenTree> = tokens.by_ref().take(end - before).collect();
         let body = match kind {
-            Kind::Given | Kind::Other => None,
+            Kind::Tokens | Kind::Other => None,
             _ => head.last().and_then(braces),
         };
         if body.is_some() {
@@ -131,8 +131,8 @@ impl Attribute {
 
     /// Whether the word stands anywhere in its arguments.
     #[must_use]
-    pub fn says(&self, word: &str) -> bool {
-        says(self.rest.clone(), word)
+    pub fn contains_word(&self, word: &str) -> bool {
+        contains_word(self.rest.clone(), word)
     }
 
     fn into_tokens(self) -> [TokenTree; 2] {
@@ -160,9 +160,9 @@ fn path_and_rest(attribute: TokenStream) -> (String, TokenStream) {
 
 /// Whether the word stands anywhere in the tokens.
 #[must_use]
-pub fn says(tokens: TokenStream, word: &str) -> bool {
+pub fn contains_word(tokens: TokenStream, word: &str) -> bool {
     tokens.into_iter().any(|token| match token {
-        TokenTree::Group(group) => says(group.stream(), word),
+        TokenTree::Group(group) => contains_word(group.stream(), word),
         token => is_word(Some(&token), word),
     })
 }
@@ -197,7 +197,7 @@ fn extent(tokens: &[TokenTree]) -> (usize, usize, Kind) {
         at += 1 + usize::from(is_group(tokens.get(at + 1), Delimiter::Parenthesis));
     }
     let (word_at, end, kind) = match is_group(tokens.get(at), Delimiter::None) {
-        true => (at, at + 1, Kind::Given),
+        true => (at, at + 1, Kind::Tokens),
         false => behind_visibility(tokens, at),
     };
     // At least one token is taken, whatever the tokens are, so that each step advances.
@@ -364,7 +364,7 @@ mod tests {
                 Kind::Impl => format!("impl {body}"),
                 Kind::Trait => format!("trait {name}{body}"),
                 Kind::Module => format!("mod {name}{body}"),
-                Kind::Given => "given".to_owned(),
+                Kind::Tokens => "given".to_owned(),
                 Kind::Other => format!(
                     "other {}",
                     item.head.last().map_or(String::new(), ToString::to_string)
@@ -444,7 +444,7 @@ mod tests {
             .collect();
         let items: Vec<Item> = split(given).collect();
         let kinds: Vec<Kind> = items.iter().map(|item| item.kind).collect();
-        assert_eq!(kinds, [Kind::Function, Kind::Function, Kind::Given]);
+        assert_eq!(kinds, [Kind::Function, Kind::Function, Kind::Tokens]);
         let names: Vec<_> = items.iter().filter_map(Item::name).collect();
         assert!(names.len() == 2 && names.iter().all(|name| **name == "a"));
         assert_eq!(items.iter().filter(|item| item.body.is_some()).count(), 2);
@@ -479,6 +479,8 @@ mod tests {
         let paths: Vec<&str> = item.attributes.iter().map(|a| &*a.path).collect();
         assert_eq!(paths, ["inline", "::a::b", "unsafe"]);
         assert_eq!(item.attributes[0].arguments().to_string(), "always");
-        assert!(item.attributes[2].says("naked") && item.attributes[1].arguments().is_empty());
+        assert!(
+            item.attributes[2].contains_word("naked") && item.attributes[1].arguments().is_empty()
+        );
     }
 }

@@ -18,17 +18,17 @@ macro_rules! lock {
             #[inline]
             #[track_caller]
             pub const fn new(value: T) -> $Lock<T> {
-                $Lock::of(fdr::sync::raw::Origin::here(), value)
+                $Lock::with_origin(fdr::sync::raw::Origin::here(), value)
             }
 
             /// A new lock with that name.
             #[inline]
             pub const fn named(name: &'static str, value: T) -> $Lock<T> {
-                $Lock::of(fdr::sync::raw::Origin::named(name), value)
+                $Lock::with_origin(fdr::sync::raw::Origin::named(name), value)
             }
 
             #[inline]
-            const fn of(origin: fdr::sync::raw::Origin, value: T) -> $Lock<T> {
+            const fn with_origin(origin: fdr::sync::raw::Origin, value: T) -> $Lock<T> {
                 let raw = $Raw::new(origin, core::any::type_name::<$Lock<T>>);
                 $Lock($crate::lock_api::$Inner::from_raw(raw, $($with,)? value))
             }

@@ -61,7 +61,10 @@ pub(crate) type Field<'a> = (Option<&'static CallSite>, Value<'a>);
 #[cold]
 #[inline(never)]
 pub fn write(site: &'static CallSite, form: Form, level: Level, fields: &[Field<'_>]) {
-    recorder::note(NoteKind::Event, Body::of(site, form, level, fields).words());
+    recorder::note(
+        NoteKind::Event,
+        Body::of_event(site, form, level, fields).words(),
+    );
 }
 
 /// An event whose values come one after the other. It has 2 KiB.
@@ -171,7 +174,7 @@ impl Body {
     }
 
     #[inline(always)]
-    fn of(site: &CallSite, form: Form, level: Level, fields: &[Field<'_>]) -> Body {
+    fn of_event(site: &CallSite, form: Form, level: Level, fields: &[Field<'_>]) -> Body {
         let count = fields.len().min(MAX_FIELDS);
         let head = u64::from(form as u8) | u64::from(level as u8) << 8 | (count as u64) << 16;
         let mut body = Body::new(u64::from(site.id()) | head << 32, HEAD, count);

@@ -42,12 +42,12 @@ pub(crate) fn info(text: fmt::Arguments<'_>) {
 }
 
 /// The errnos of ring errors that were printed since the last trace, one bit each.
-static SAID_ERRORS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
+static PRINTED_ERRORS: [AtomicU64; 3] = [const { AtomicU64::new(0) }; 3];
 
 /// Whether that errno was printed before. Notes that it was.
-fn was_said(errno: usize) -> bool {
+fn was_printed(errno: usize) -> bool {
     let bit = 1 << (errno % 64);
-    let word = SAID_ERRORS.get(errno / 64);
+    let word = PRINTED_ERRORS.get(errno / 64);
     word.is_some_and(|word| word.fetch_or(bit, Ordering::Relaxed) & bit != 0)
 }
 
@@ -56,7 +56,7 @@ fn was_said(errno: usize) -> bool {
 /// system's error as Rust prints it.
 pub(crate) fn ring_error(text: fmt::Arguments<'_>) {
     let text = fmt::format(text);
-    if was_said(errno_in(&text).unwrap_or(0)) {
+    if was_printed(errno_in(&text).unwrap_or(0)) {
         info(format_args!("{text}"));
     } else {
         warn(format_args!("{text}"));
@@ -65,7 +65,7 @@ pub(crate) fn ring_error(text: fmt::Arguments<'_>) {
 
 /// Called when a trace was written. After that, the same error is a warning again.
 pub(crate) fn trace_was_written() {
-    for word in &SAID_ERRORS {
+    for word in &PRINTED_ERRORS {
         word.store(0, Ordering::Relaxed);
     }
 }

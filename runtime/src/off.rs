@@ -121,19 +121,19 @@ macro_rules! __fdr_unused {
 /// # Ok::<(), fdr::Error>(())
 /// ```
 pub fn enable() -> Result<usize, Error> {
-    say_no_recorder();
+    print_no_recorder();
     Ok(0)
 }
 
 /// Prints once that this system has no recorder, if the environment asks for one. If the program's author compiled the
 /// recorder out, no line is printed.
-fn say_no_recorder() {
+fn print_no_recorder() {
     #[cfg(feature = "record")]
     {
-        static SAID: std::sync::Once = std::sync::Once::new();
-        let is_asked = std::env::var_os("FDR").is_some_and(|filter| !filter.is_empty());
-        if is_asked {
-            SAID.call_once(|| {
+        static PRINTED: std::sync::Once = std::sync::Once::new();
+        let is_requested = std::env::var_os("FDR").is_some_and(|filter| !filter.is_empty());
+        if is_requested {
+            PRINTED.call_once(|| {
                 eprintln!("fdr: the recorder is for Linux: nothing is recorded on this system");
             });
         }

@@ -26,7 +26,7 @@ fn sound_clocks_cause_no_complaint() {
         assert!(ticks > 0 && wall > 0, "{said:?}");
         // What a time daemon may do meanwhile, and what the measurement of a moment may be off.
         assert!(ticks.abs_diff(wall) < 10_000_000 + wall / 100, "{said:?}");
-        assert_eq!((said.trouble.ahead_ns, said.trouble.wall_step_ns), (0, 0));
+        assert_eq!((said.faults.ahead_ns, said.faults.wall_step_ns), (0, 0));
         let times = trace.threads.iter().flat_map(|lane| &lane.times);
         let mut times = times.copied();
         assert!(

@@ -65,7 +65,7 @@ fn traces(folder: &Folder, calls: u64) -> PathBuf {
         file: "src/app.rs".into(),
         line: id,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     });
     let info = TraceInfo {
         functions: functions.collect(),

@@ -257,7 +257,7 @@ fn info() -> TraceInfo {
             file,
             line: 3,
             untimed: false,
-            what: Default::default(),
+            kind: Default::default(),
         }
     };
     TraceInfo {

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use fdr_formats::trigger::What;
+use fdr_formats::trigger::Occurrence;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, Running, verify};
 use fdr_tests::support::trace::Trace;
@@ -107,7 +107,7 @@ fn memory() {
     assert_eq!(traces.len(), 1);
     let info = Trace::read(&traces[0]).info;
     let reason = info.trigger().expect("a trigger made it");
-    let What::Other(words) = reason.what else {
+    let Occurrence::Other(words) = reason.occurrence else {
         panic!("{reason:?}")
     };
     let bytes: u64 = words

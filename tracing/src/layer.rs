@@ -9,8 +9,8 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::{Context, Filter};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::handlers;
 use crate::span::{self, Span};
-use crate::told;
 
 /// Records spans and events. [`layer`](crate::layer) gives it together with its filter.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub struct Recorder {}
 /// The filter of [`Recorder`]: what `FDR` and `fdr ctl` choose.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Chosen {}
+pub struct RecorderFilter {}
 
 impl Recorder {
     pub(crate) fn new() -> Recorder {
@@ -28,25 +28,25 @@ impl Recorder {
     }
 }
 
-impl Chosen {
-    pub(crate) fn new() -> Chosen {
+impl RecorderFilter {
+    pub(crate) fn new() -> RecorderFilter {
         // The interest that `tracing` has cached is wrong once the recorder comes up.
         dynamic::when_up(rebuild_interest_cache);
-        Chosen {}
+        RecorderFilter {}
     }
 }
 
-impl<S> Filter<S> for Chosen {
+impl<S> Filter<S> for RecorderFilter {
     fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
-        told::interest(metadata)
+        handlers::interest(metadata)
     }
 
     fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        told::enabled(metadata)
+        handlers::enabled(metadata)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(told::most())
+        Some(handlers::most())
     }
 }
 
@@ -55,7 +55,7 @@ where
     S: Subscriber + for<'span> LookupSpan<'span>,
 {
     fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let new = told::new_span(attributes, |other| {
+        let new = handlers::new_span(attributes, |other| {
             with_span(&context, other, |span| span.task())
         });
         if let Some(span) = context.span(id) {
@@ -65,13 +65,13 @@ where
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let place = with_span(&context, id, |span| span.place);
-        if let Some(fields) = place.and_then(|place| told::record(place, id, values)) {
+        if let Some(fields) = place.and_then(|place| handlers::record(place, id, values)) {
             with_span(&context, id, |span| span.wait(fields));
         }
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        told::event(event);
+        handlers::event(event);
     }
 
     fn on_enter(&self, id: &Id, context: Context<'_, S>) {

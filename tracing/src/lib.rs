@@ -33,6 +33,8 @@
 #![forbid(unsafe_code)]
 
 #[cfg(all(feature = "record", target_os = "linux"))]
+mod handlers;
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod layer;
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 mod off;
@@ -45,14 +47,12 @@ mod store;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod subscriber;
 #[cfg(all(feature = "record", target_os = "linux"))]
-mod told;
-#[cfg(all(feature = "record", target_os = "linux"))]
 mod values;
 
 #[cfg(all(feature = "record", target_os = "linux"))]
-pub use layer::{Chosen, Recorder};
+pub use layer::{Recorder, RecorderFilter};
 #[cfg(not(all(feature = "record", target_os = "linux")))]
-pub use off::{Chosen, Recorder, Subscriber};
+pub use off::{Recorder, RecorderFilter, Subscriber};
 #[cfg(all(feature = "record", target_os = "linux"))]
 pub use subscriber::Subscriber;
 
@@ -61,7 +61,7 @@ use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
 /// The type of [`layer`]: a layer with a filter of its own, so that it does not disturb other layers.
-pub type Layer<S> = Filtered<Recorder, Chosen, S>;
+pub type Layer<S> = Filtered<Recorder, RecorderFilter, S>;
 
 /// A layer that records spans and events in the rings of `fdr`.
 ///
@@ -76,7 +76,7 @@ pub fn layer<S>() -> Layer<S>
 where
     S: tracing_core::Subscriber + for<'span> LookupSpan<'span>,
 {
-    Recorder::new().with_filter(Chosen::new())
+    Recorder::new().with_filter(RecorderFilter::new())
 }
 
 /// A subscriber that records the same as [`layer`], for programs without other layers. A span costs half as much as

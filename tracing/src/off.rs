@@ -14,7 +14,7 @@ pub struct Recorder {}
 /// Chooses nothing, because the recorder is compiled out.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Chosen {}
+pub struct RecorderFilter {}
 
 impl Recorder {
     pub(crate) fn new() -> Recorder {
@@ -22,15 +22,15 @@ impl Recorder {
     }
 }
 
-impl Chosen {
-    pub(crate) fn new() -> Chosen {
-        Chosen {}
+impl RecorderFilter {
+    pub(crate) fn new() -> RecorderFilter {
+        RecorderFilter {}
     }
 }
 
 impl<S: tracing_core::Subscriber> Layer<S> for Recorder {}
 
-impl<S> Filter<S> for Chosen {
+impl<S> Filter<S> for RecorderFilter {
     fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
         false
     }

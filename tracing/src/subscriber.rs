@@ -7,9 +7,9 @@ use tracing_core::span::{Attributes, Current, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata};
 
+use crate::handlers;
 use crate::span::{self, Span};
 use crate::store;
-use crate::told;
 
 /// Records spans and events, and does nothing else. Made by [`subscriber`](crate::subscriber).
 #[derive(Debug)]
@@ -26,25 +26,25 @@ impl Subscriber {
 
 impl tracing_core::Subscriber for Subscriber {
     fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        told::interest(metadata)
+        handlers::interest(metadata)
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        told::enabled(metadata)
+        handlers::enabled(metadata)
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(told::most())
+        Some(handlers::most())
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
         let task_of = |other: &Id| store::with(other, |span| span.task());
-        store::add(told::new_span(attributes, task_of))
+        store::add(handlers::new_span(attributes, task_of))
     }
 
     fn record(&self, id: &Id, values: &Record<'_>) {
         let place = store::with(id, |span| span.place);
-        if let Some(fields) = place.and_then(|place| told::record(place, id, values)) {
+        if let Some(fields) = place.and_then(|place| handlers::record(place, id, values)) {
             store::with(id, |span| span.wait(fields));
         }
     }
@@ -52,7 +52,7 @@ impl tracing_core::Subscriber for Subscriber {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        told::event(event);
+        handlers::event(event);
     }
 
     fn enter(&self, id: &Id) {

@@ -71,7 +71,7 @@ fn lint_aarch64(tally: &mut Tally) {
     if let Err(why) = run_command(add.args(["target", "add", TARGET])) {
         let skipped =
             format!("SKIPPED: clippy for aarch64: its standard library is missing: {why}");
-        return tally.say_skips(&BTreeSet::from([skipped]), None);
+        return tally.print_skips(&BTreeSet::from([skipped]), None);
     }
     let mut clippy = cargo("clippy --package fdr --package fdr-parking-lot --quiet --target");
     let linted = run_command(clippy.args([TARGET, "--", "-D", "warnings"]));

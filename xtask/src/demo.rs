@@ -9,7 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use xtask::Result;
-use xtask::process::{cannot_run, cargo, command, run as run_command, shown, target, work_folder};
+use xtask::process::{
+    cannot_run, cargo, command, command_line, run as run_command, target, work_folder,
+};
 
 /// When the signal is sent, after the start of the program.
 const RUNNING: Duration = Duration::from_millis(1500);
@@ -39,7 +41,11 @@ pub(crate) fn run() -> Result<()> {
         .env("FDR", "1");
     // The trailing slash says: a folder.
     program.env("FDR_OUT", folder.join(""));
-    println!("$ FDR=1 FDR_OUT={}/ {}", folder.display(), shown(&program));
+    println!(
+        "$ FDR=1 FDR_OUT={}/ {}",
+        folder.display(),
+        command_line(&program)
+    );
     let mut child = program
         .spawn()
         .map_err(|error| cannot_run(&program, &error))?;
@@ -47,7 +53,7 @@ pub(crate) fn run() -> Result<()> {
     let status = child.wait().map_err(|error| cannot_run(&program, &error))?;
     let dumped = dumped?;
     if !status.success() {
-        return Err(format!("`{}`: {status}", shown(&program)));
+        return Err(format!("`{}`: {status}", command_line(&program)));
     }
 
     println!("\nWhat it did until the signal came:\n");

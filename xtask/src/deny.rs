@@ -32,7 +32,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
 pub(crate) fn count(tally: &mut Tally, name: &str, manifest: &str) -> Result<()> {
     if !readers::provide("cargo-deny")? {
         let skipped = format!("SKIPPED: {name}: cargo-deny is not installed");
-        tally.say_skips(&BTreeSet::from([skipped]), None);
+        tally.print_skips(&BTreeSet::from([skipped]), None);
         return Ok(());
     }
     let mut deny = command("cargo-deny");

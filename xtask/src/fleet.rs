@@ -52,7 +52,7 @@ pub(crate) fn tests(mut tally: Tally) -> Result<Tally> {
     tests.env("FDR_SKIPS", &skips);
     prepare(&mut tests)?;
     tally.add(suites(&mut tests, &mut std::io::stdout())?);
-    tally.say_skips(&listed(&skips)?, None);
+    tally.print_skips(&listed(&skips)?, None);
     println!(
         "fleet: {} s, {} of them to build, and programs were installed after {} s",
         begun.elapsed().as_secs(),

@@ -61,12 +61,12 @@ pub(crate) fn run(options: Options) -> Result<()> {
     }
     let known = output(&mut command(&program))?.0;
     let known: Vec<&str> = known.lines().collect();
-    let asked: Vec<&str> = options.formats.iter().map(String::as_str).collect();
-    if let Some(other) = asked.iter().find(|name| !known.contains(name)) {
+    let formats: Vec<&str> = options.formats.iter().map(String::as_str).collect();
+    if let Some(other) = formats.iter().find(|name| !known.contains(name)) {
         let known = known.join(", ");
         return Err(format!("{other} is no format (formats: {known})"));
     }
-    if let (Some(input), [format]) = (&options.input, asked.as_slice()) {
+    if let (Some(input), [format]) = (&options.input, formats.as_slice()) {
         let mut again = command(&program);
         again
             .env("FUZZ_FORMAT", format)
@@ -75,11 +75,11 @@ pub(crate) fn run(options: Options) -> Result<()> {
             .map_err(|error| format!("cannot read {}: {error}", input.display()))?;
         return run_command(again.args(LIMITS).arg(input));
     }
-    let formats = if asked.is_empty() { known } else { asked };
+    let formats = if formats.is_empty() { known } else { formats };
     let mut failed = 0;
     for format in formats {
         match fuzz(&program, format, options.minutes) {
-            Ok(told) => println!("{format}: {told}"),
+            Ok(outcome) => println!("{format}: {outcome}"),
             Err(found) => {
                 println!("{format}: FOUND {found}");
                 failed += 1;

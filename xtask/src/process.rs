@@ -96,7 +96,7 @@ pub fn build_tested() -> Command {
 }
 
 /// The command line as a person would type it.
-pub fn shown(command: &Command) -> String {
+pub fn command_line(command: &Command) -> String {
     let program = Path::new(command.get_program())
         .file_name()
         .unwrap_or_default();
@@ -111,7 +111,7 @@ pub fn shown(command: &Command) -> String {
 const SHORT: Duration = Duration::from_secs(5);
 
 /// Says how long something took that began then.
-pub fn say_time(begin: Instant) {
+pub fn print_time(begin: Instant) {
     let time = begin.elapsed();
     if time >= SHORT {
         eprintln!("took {} s", time.as_secs());
@@ -120,16 +120,16 @@ pub fn say_time(begin: Instant) {
 
 /// Shows and runs the command; its output goes where ours goes.
 pub fn run(command: &mut Command) -> Result<()> {
-    eprintln!("$ {}", shown(command));
+    eprintln!("$ {}", command_line(command));
     let begin = Instant::now();
     let status = command
         .status()
         .map_err(|error| cannot_run(command, &error))?;
-    say_time(begin);
+    print_time(begin);
     if status.success() {
         Ok(())
     } else {
-        Err(format!("`{}`: {status}", shown(command)))
+        Err(format!("`{}`: {status}", command_line(command)))
     }
 }
 
@@ -145,7 +145,7 @@ pub fn output(command: &mut Command) -> Result<(String, String)> {
     if !status.success() {
         return Err(format!(
             "`{}`: {status}\n{}",
-            shown(command),
+            command_line(command),
             stderr.trim_end()
         ));
     }
@@ -154,7 +154,7 @@ pub fn output(command: &mut Command) -> Result<(String, String)> {
 
 /// The message for a program that could not be started.
 pub fn cannot_run(command: &Command, error: &std::io::Error) -> String {
-    format!("cannot run `{}`: {error}", shown(command))
+    format!("cannot run `{}`: {error}", command_line(command))
 }
 
 /// The program of that name on `PATH`, or among the readers that cargo installed for us.

@@ -232,7 +232,7 @@ impl Reader {
 
     /// Installs the readers that are not Debian packages. Reports those that can't be installed.
     fn install_below_target(&self, log: &Path) {
-        told(match self.origin {
+        print_error(match self.origin {
             Origin::Debian(_) => Ok(()),
             Origin::Crate(name, version) => install_crate(name, version, log),
             Origin::Python(name, version) => install_python(name, version, log),
@@ -350,7 +350,7 @@ pub fn install_debian(packages: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn told(result: Result<()>) {
+fn print_error(result: Result<()>) {
     if let Err(error) = result {
         eprintln!("{error}");
     }
@@ -363,12 +363,12 @@ fn install_packages(packages: &[&str], log: &Path) {
         log.display()
     );
     let mut update = command("apt-get");
-    told(quietly(update.args(["update", "-qq"]), log));
+    print_error(quietly(update.args(["update", "-qq"]), log));
     for package in packages {
         // One by one: an old release lacks one of them, not all.
         let mut apt = command("apt-get");
         apt.args(["install", "-qq", "-y", "--no-install-recommends", package]);
-        told(quietly(apt.env("DEBIAN_FRONTEND", "noninteractive"), log));
+        print_error(quietly(apt.env("DEBIAN_FRONTEND", "noninteractive"), log));
     }
 }
 

@@ -26,7 +26,7 @@ struct Sanitizer {
     name: &'static str,
     /// The fault of the program `faulty` that it must find.
     fault: &'static str,
-    says: &'static str,
+    message: &'static str,
     /// Configuration for the compiler.
     flags: &'static str,
     /// The lines of arguments for `cargo test`.
@@ -38,7 +38,7 @@ struct Sanitizer {
 const THREAD: Sanitizer = Sanitizer {
     name: "thread",
     fault: "race",
-    says: "ThreadSanitizer: data race",
+    message: "ThreadSanitizer: data race",
     flags: "--cfg miri --cfg tsan",
     // The standard library is built without the sanitizer. So the sanitizer reports waits for its conditions as races.
     suites: &["test --package fdr --lib -- --skip ::conditions"],
@@ -47,7 +47,7 @@ const THREAD: Sanitizer = Sanitizer {
 const ADDRESS: Sanitizer = Sanitizer {
     name: "address",
     fault: "overflow",
-    says: "AddressSanitizer: heap-buffer-overflow",
+    message: "AddressSanitizer: heap-buffer-overflow",
     flags: "",
     suites: &[
         "test --package fdr --lib",
@@ -162,10 +162,10 @@ impl Sanitizer {
     fn finds_the_fault(&self, host: &str) -> Result<()> {
         let program = self.build("faulty", host)?;
         let (succeeded, said) = self.outcome(&program, &[self.fault], &self.folder()?)?;
-        if succeeded || !said.contains(self.says) {
+        if succeeded || !said.contains(self.message) {
             return Err(format!(
                 "{} sanitizer is off: no {} in\n{said}",
-                self.name, self.says
+                self.name, self.message
             ));
         }
         println!("{}: the fault that was made on purpose is found", self.name);

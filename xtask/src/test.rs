@@ -17,7 +17,8 @@ use crate::sanitize;
 use crate::torture;
 use xtask::Result;
 use xtask::process::{
-    TESTED, cannot_run, cargo, output, root, run as run_command, say_time, shown, work_folder,
+    TESTED, cannot_run, cargo, command_line, output, print_time, root, run as run_command,
+    work_folder,
 };
 use xtask::readers::{self, Suite};
 
@@ -95,7 +96,7 @@ impl Tally {
 
     /// Prints the skipped checks. In CI each of them is a failure, except a missing Miri, because only nightly
     /// toolchains have Miri.
-    pub(crate) fn say_skips(&mut self, skipped: &BTreeSet<String>, no_miri: Option<String>) {
+    pub(crate) fn print_skips(&mut self, skipped: &BTreeSet<String>, no_miri: Option<String>) {
         for line in skipped {
             println!("{line}");
         }
@@ -225,7 +226,7 @@ pub(crate) fn usual(install: bool) -> Result<Tally> {
     tests.env("RUST_TEST_THREADS", (cores * TESTS_PER_CORE).to_string());
     tests.env("FDR_SKIPS", &skips).args(["--", "--skip", REST]);
     let mut tally = suites(&mut tests, &mut std::io::stdout())?;
-    tally.say_skips(&listed(&skips)?, None);
+    tally.print_skips(&listed(&skips)?, None);
     println!("not run: the rest, which takes longer and rarely says more: cargo xtask test --rest");
     Ok(tally)
 }
@@ -287,7 +288,7 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     let _ = std::io::stdout().write_all(&said);
     tally.add(of_models);
     tally.add(of_others?);
-    tally.say_skips(&listed(&skips)?, sanitize::no_miri());
+    tally.print_skips(&listed(&skips)?, sanitize::no_miri());
     Ok(tally)
 }
 
@@ -324,7 +325,7 @@ pub(crate) fn other_platforms() -> Result<Tally> {
     readers::prepare(true, Suite::Rest)?;
     let skips = skip_list()?;
     let mut tally = platforms::run(true, &skips)?;
-    tally.say_skips(&listed(&skips)?, None);
+    tally.print_skips(&listed(&skips)?, None);
     Ok(tally)
 }
 
@@ -349,7 +350,7 @@ fn without_assembly() -> Result<Command> {
 /// Runs `cargo test`, passes its output on as it comes, says how long it took, and adds up the results in it. No result
 /// is a failure.
 pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
-    eprintln!("$ {}", shown(tests));
+    eprintln!("$ {}", command_line(tests));
     let begin = Instant::now();
     let mut child = tests
         .stdout(Stdio::piped())
@@ -365,15 +366,15 @@ pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> 
         }
     }
     let status = child.wait().map_err(|error| cannot_run(tests, &error))?;
-    say_time(begin);
+    print_time(begin);
     if !status.success() && tally.failed == 0 {
-        let how = format!("`{}`: {status}", shown(tests));
+        let how = format!("`{}`: {status}", command_line(tests));
         let _ = writeln!(out, "{how}");
         tally.fail(&how);
     }
     // A name or a `cfg` that no test has any more chooses nothing, and cargo is content.
     if tally == Tally::default() {
-        let how = format!("`{}`: no test was run", shown(tests));
+        let how = format!("`{}`: no test was run", command_line(tests));
         let _ = writeln!(out, "{how}");
         tally.fail(&how);
     }

@@ -16,7 +16,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use outcome::{Outcome, new_lines, warnings};
 use xtask::Result;
 use xtask::process::{
-    TESTED, cannot_run, cargo, command, output, run as run_command, shown, target, work_folder,
+    TESTED, cannot_run, cargo, command, command_line, output, run as run_command, target,
+    work_folder,
 };
 use xtask::programs::{Kind, PROGRAMS, Program, prepare};
 
@@ -246,26 +247,26 @@ impl Trial<'_> {
         run_command(&mut self.cargo(kind, &format!("{arguments} --no-run --quiet")))?;
         let mut tests = self.cargo(kind, &arguments);
         record(&mut tests);
-        let (success, text) = self.said(kind, traces, &mut tests, b"")?;
+        let (success, text) = self.run_logged(kind, traces, &mut tests, b"")?;
         let mut outcome = Outcome::parse(success, &text);
         if let Some((arguments, input)) = self.program.run {
             let mut run = self.cargo(kind, &format!("run --quiet {} {arguments}", self.profile));
             record(&mut run);
-            let (success, text) = self.said(kind, traces, &mut run, input)?;
+            let (success, text) = self.run_logged(kind, traces, &mut run, input)?;
             outcome.add_run(success, text);
         }
         Ok(outcome)
     }
 
     /// Runs a command; its standard output, which is kept in a file together with its messages.
-    fn said(
+    fn run_logged(
         &self,
         kind: Kind,
         traces: Option<&Path>,
         command: &mut Command,
         input: &[u8],
     ) -> Result<(bool, String)> {
-        eprintln!("$ {} ({})", shown(command), kind.name());
+        eprintln!("$ {} ({})", command_line(command), kind.name());
         let on = if traces.is_some() { "on" } else { "off" };
         let words: Vec<_> = command.get_args().collect();
         let what = words.first().map_or("", |word| word.to_str().unwrap_or(""));
@@ -325,7 +326,7 @@ impl Trial<'_> {
                 "clippy --workspace --all-targets --keep-going --message-format short -- \
                  -W clippy::all -W clippy::pedantic",
             );
-            eprintln!("$ {} ({})", shown(&clippy), kind.name());
+            eprintln!("$ {} ({})", command_line(&clippy), kind.name());
             // It fails where the original has a lint that is denied.
             let output = clippy
                 .output()

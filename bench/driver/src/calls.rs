@@ -9,7 +9,7 @@ use xtask::process::{command, on_path, output, work_folder};
 use crate::Result;
 use crate::figures::{Cell, MIN_ROUNDS, Spread, Words, in_rounds};
 use crate::program::{Program, machine, remove};
-use crate::table::{NONE, Table, last_line, middle, number, shown};
+use crate::table::{NONE, Table, last_line, middle, number, spread_cell};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -148,7 +148,7 @@ fn text(here: &Measured, there: Option<(&str, &Measured)>) -> String {
         table.add([
             (*label).to_owned(),
             "untraced".to_owned(),
-            shown(twin("untraced"), 2),
+            spread_cell(twin("untraced"), 2),
             NONE.to_owned(),
             middle(twin("cpu_scaling_untraced"), 3),
             middle(twin("wall_scaling_untraced"), 3),
@@ -168,7 +168,7 @@ fn text(here: &Measured, there: Option<(&str, &Measured)>) -> String {
             let mut row = vec![
                 String::new(),
                 name,
-                shown(here.over(at), 2),
+                spread_cell(here.over(at), 2),
                 number(here.ratio(at), 3),
                 scaling("cpu_scaling"),
                 scaling("wall_scaling"),
@@ -178,7 +178,7 @@ fn text(here: &Measured, there: Option<(&str, &Measured)>) -> String {
                 let more = rounds.filter_map(|(here, there)| Some(over(here)? - over(there)?));
                 row.extend([
                     middle(there.over(at), 2),
-                    shown(Spread::from_values(more), 2),
+                    spread_cell(Spread::from_values(more), 2),
                 ]);
             }
             table.add(row);

@@ -17,7 +17,7 @@ use crate::Result;
 use crate::calls::callgrind;
 use crate::figures::median;
 use crate::lean;
-use crate::program::{Program, line_of, said};
+use crate::program::{Program, line_of, run_captured};
 use crate::table::{Table, number};
 
 const BASELINE: &str = "bench/guard.toml";
@@ -373,14 +373,14 @@ fn formats_once(program: &Path) -> Result<Vec<(String, f64)>> {
         "--callgrind-out-file={}",
         folder.path().join("counts").display()
     ));
-    let said = said(valgrind.arg(program).arg(&traces))?;
+    let output = run_captured(valgrind.arg(program).arg(&traces))?;
     let counts = parts(folder.path())?;
-    let rows = per_call(&said.stdout, &counts);
+    let rows = per_call(&output.stdout, &counts);
     Ok(rows.ok_or_else(|| {
         let parts = counts.len();
         format!(
             "{parts} parts of callgrind's make no sense for\n{}{}",
-            said.stdout, said.stderr
+            output.stdout, output.stderr
         )
     })?)
 }

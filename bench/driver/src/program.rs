@@ -82,11 +82,11 @@ impl Program {
     /// If it fails, or was to record and left no trace.
     pub(crate) fn ask(&self, words: &[&str], clock: Option<&str>) -> Result<Words> {
         let folder = self.folder()?;
-        let said = said(self.command(clock, &folder).args(words))?;
+        let output = run_captured(self.command(clock, &folder).args(words))?;
         if clock.is_some() {
-            left_a_trace(&folder, &said.stderr)?;
+            left_a_trace(&folder, &output.stderr)?;
         }
-        Ok(Words::parse(&said.stdout))
+        Ok(Words::parse(&output.stdout))
     }
 
     /// What another program takes: medians of the rounds, and the most memory. Of its words, `IN` and `OUT` are
@@ -107,8 +107,8 @@ impl Program {
             let words = words
                 .split_whitespace()
                 .map(|word| filled(word, input, out));
-            let said = said(run.arg("rss").arg(program).args(words))?;
-            let words = Words::parse(said.stderr.lines().last().unwrap_or_default());
+            let output = run_captured(run.arg("rss").arg(program).args(words))?;
+            let words = Words::parse(output.stderr.lines().last().unwrap_or_default());
             all.push((
                 words.get("seconds")?,
                 words.get("cpu_seconds")?,
@@ -137,7 +137,7 @@ pub(crate) fn recording(mut program: Command, clock: Option<&str>, folder: &Temp
 ///
 /// # Errors
 /// If it fails.
-pub(crate) fn said(command: &mut Command) -> Result<CapturedOutput> {
+pub(crate) fn run_captured(command: &mut Command) -> Result<CapturedOutput> {
     let (stdout, stderr) = output(command)?;
     Ok(CapturedOutput { stdout, stderr })
 }

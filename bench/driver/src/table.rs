@@ -63,7 +63,7 @@ impl Table {
 pub(crate) const NONE: &str = "-";
 
 /// A median with its spread, or a dash.
-pub(crate) fn shown(spread: Option<Spread>, digits: usize) -> String {
+pub(crate) fn spread_cell(spread: Option<Spread>, digits: usize) -> String {
     spread.map_or_else(
         || NONE.to_owned(),
         |Spread { median, min, max }| format!("{median:.digits$} ({min:.digits$}..{max:.digits$})"),

@@ -343,18 +343,18 @@ fn compare_self_times(
 ) -> Result<self_times::Compared> {
     let place = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
     let input = workload.input.make(place.path())?;
-    let said = place.path().join("said");
+    let stdout_path = place.path().join("said");
     let mut reports = [Vec::new(), Vec::new(), Vec::new()];
     let kinds = [
         &self_times::EVERY[..],
-        &self_times::KEPT,
+        &self_times::KEEP_TEN_SECONDS,
         &self_times::EVERY,
     ];
     for _ in 0..rounds {
         for (reports, variables) in reports.iter_mut().zip(kinds) {
             let traces = tempfile::Builder::new().tempdir_in(&place)?;
             let (program, mode) = (&built.programs[1], Mode::With(variables));
-            once(workload, program, &input, mode, &traces, &said)?;
+            once(workload, program, &input, mode, &traces, &stdout_path)?;
             let report = ask_tool("report --json --limit 1000000", &only_trace(&traces)?)?;
             reports.push(Report::parse(&report)?);
         }
@@ -377,7 +377,7 @@ fn once(
     input: &Path,
     mode: Mode,
     traces: &TempDir,
-    said: &Path,
+    stdout_path: &Path,
 ) -> Result<RunCost> {
     let mut child = command(program);
     child.args(workload.words(input));
@@ -396,8 +396,10 @@ fn once(
             .env("FDR_LOG", "warn")
             .env("FDR_OUT", traces.path().join(""));
     }
-    child.stdin(Stdio::null()).stdout(File::create(said)?);
-    let log = said.with_extension("log");
+    child
+        .stdin(Stdio::null())
+        .stdout(File::create(stdout_path)?);
+    let log = stdout_path.with_extension("log");
     child.stderr(File::create(&log)?);
     let (since, before) = (Instant::now(), childrens_seconds()?);
     let status = child.status().map_err(|error| cannot_run(&child, &error))?;
@@ -479,7 +481,7 @@ fn beliefs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
         let seconds = shown.took[1].wall;
         let counted = shown.counted.as_ref();
         let found = counted.map(|all| estimates::compare(all, &shown.kept, seconds));
-        let of = |number: fn(&estimates::Estimates) -> usize| {
+        let cell = |number: fn(&estimates::Estimates) -> usize| {
             let number = found.as_ref().map(number);
             number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
         };
@@ -489,10 +491,10 @@ fn beliefs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
             paid(3),
             said(&shown.small),
             paid(4),
-            of(|found| found.functions),
-            of(|found| found.within_three_errors),
-            of(|found| found.often),
-            of(|found| found.within_five_percent),
+            cell(|found| found.functions),
+            cell(|found| found.within_three_errors),
+            cell(|found| found.often),
+            cell(|found| found.within_five_percent),
         ]);
     }
     table

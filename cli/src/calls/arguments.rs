@@ -33,20 +33,20 @@ impl PathNotes {
 /// The notes of one call: its arguments, and its result.
 pub(crate) struct CallNotes {
     pub(crate) function: FunctionId,
-    said: PathNotes,
+    notes: PathNotes,
 }
 
 impl CallNotes {
     /// `None`: the notes have no fields.
-    pub(crate) fn new(function: FunctionId, said: PathNotes) -> Option<CallNotes> {
-        let of = CallNotes { function, said };
-        (!of.fields().is_empty()).then_some(of)
+    pub(crate) fn new(function: FunctionId, notes: PathNotes) -> Option<CallNotes> {
+        let call = CallNotes { function, notes };
+        (!call.fields().is_empty()).then_some(call)
     }
 
     /// The arguments, and the result.
     pub(crate) fn fields(&self) -> Vec<Field<'_>> {
         let mut all = Vec::new();
-        for (kind, body) in &self.said.0 {
+        for (kind, body) in &self.notes.0 {
             if let Some(Note::Arguments { fields, .. } | Note::Event { fields, .. }) =
                 Note::decode(*kind, body)
             {

@@ -88,7 +88,7 @@ pub(crate) fn arguments(tree: &Tree, explained: &Explanation) -> Vec<CallNotes> 
         .filter_map(|step| tree.nodes.get(step.place as usize));
     nodes
         .filter(|node| node.calls == 1)
-        .filter_map(|node| CallNotes::new(node.function, node.said.clone()))
+        .filter_map(|node| CallNotes::new(node.function, node.notes.clone()))
         .collect()
 }
 
@@ -142,8 +142,8 @@ impl Parts<'_> {
             return step;
         }
         // A function that is called from elsewhere, too, would look as if it were called more often here.
-        let of = |function| self.of.get(&function).copied().unwrap_or_default();
-        let (root, usual) = (of(root), of(node.function));
+        let usual_of = |function| self.of.get(&function).copied().unwrap_or_default();
+        let (root, usual) = (usual_of(root), usual_of(node.function));
         let calls = usual.calls as f64 / root.calls.max(1) as f64;
         step.usual_calls = calls.max(1.0);
         step.usual = (usual.p50 as f64 * step.usual_calls).min(root.p50 as f64);
@@ -256,13 +256,13 @@ pub(crate) struct Compared<'a> {
 
 /// What another thread did during a slow call, if no thread does it for so long during usual calls. Of several
 /// functions, the innermost one.
-pub(crate) fn meanwhile(seen: &Presences, compared: &Compared<'_>) -> Option<ConcurrentCall> {
+pub(crate) fn meanwhile(presences: &Presences, compared: &Compared<'_>) -> Option<ConcurrentCall> {
     let part = |place: usize, length: u64, thread, function| -> f64 {
-        let presence = seen.get(&(place, thread, function));
+        let presence = presences.get(&(place, thread, function));
         let ticks = presence.map_or(0, |presence| presence.ticks.min(length));
         ticks as f64 / length.max(1) as f64
     };
-    let mut threads: Vec<ThreadId> = seen.keys().map(|&(_, thread, _)| thread).collect();
+    let mut threads: Vec<ThreadId> = presences.keys().map(|&(_, thread, _)| thread).collect();
     threads.sort_unstable();
     threads.dedup();
     let usual = |function| -> f64 {
@@ -278,7 +278,7 @@ pub(crate) fn meanwhile(seen: &Presences, compared: &Compared<'_>) -> Option<Con
         compared.usual.iter().map(most).sum::<f64>() / compared.usual.len() as f64
     };
     let (slow, length) = compared.slow;
-    let here = seen.iter().filter(|((place, ..), _)| *place == slow);
+    let here = presences.iter().filter(|((place, ..), _)| *place == slow);
     let mut found: Vec<(f64, usize, ConcurrentCall)> = Vec::new();
     for (&(_, thread, function), presence) in here {
         let present = part(slow, length, thread, function);

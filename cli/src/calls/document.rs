@@ -7,7 +7,7 @@ use foldhash::HashMap;
 
 use super::findings::{Findings, explain, find};
 use super::json;
-use super::query::{Query, SHOWN};
+use super::query::{DEFAULT_CALLS, Query};
 use super::slow_call::SlowCall;
 use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
@@ -24,7 +24,7 @@ pub(crate) fn of_source(
     source: &dyn Source,
     is_whole: bool,
 ) -> anyhow::Result<Vec<u8>> {
-    let found = find(&Query::of_causes(SHOWN, is_whole), trace, source)?;
+    let found = find(&Query::of_causes(DEFAULT_CALLS, is_whole), trace, source)?;
     let mut text = Vec::new();
     json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;
     Ok(text)
@@ -45,7 +45,7 @@ pub(crate) fn of_call(
         list: explain(trace, source, vec![call], &usual, report.duration_ns)?,
         begin: selection::begin(source)?,
         is_whole_run: false,
-        not_shown: Vec::new(),
+        hidden_calls: Vec::new(),
         most: 1,
         is_chosen: true,
         has_waits: !report.waits.is_empty(),

@@ -32,7 +32,7 @@ impl Event {
 /// replaces another one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {
-    pub(crate) kept: Vec<Event>,
+    pub(crate) list: Vec<Event>,
     /// How many there were.
     pub(crate) count: u64,
 }
@@ -62,36 +62,36 @@ impl Events {
     /// Takes the events that another worker found.
     pub(crate) fn add(&mut self, more: Events) {
         self.count += more.count;
-        let mut all = std::mem::take(&mut self.kept);
-        all.extend(more.kept);
+        let mut all = std::mem::take(&mut self.list);
+        all.extend(more.list);
         all.sort_by_key(|event| event.time);
         all.into_iter().for_each(|event| self.keep(event));
     }
 
     fn keep(&mut self, event: Event) {
-        if let Some(known) = self.kept.iter_mut().find(|known| known.name == event.name) {
+        if let Some(known) = self.list.iter_mut().find(|known| known.name == event.name) {
             known.times += event.times;
             return;
         }
-        if self.kept.len() == MAX {
-            let lowest = self.kept.iter().map(|event| event.level).min();
+        if self.list.len() == MAX {
+            let lowest = self.list.iter().map(|event| event.level).min();
             if lowest.is_none_or(|lowest| lowest >= event.level) {
                 return;
             }
             let last = self
-                .kept
+                .list
                 .iter()
                 .rposition(|event| Some(event.level) == lowest);
-            last.map(|at| self.kept.remove(at));
+            last.map(|at| self.list.remove(at));
         }
-        self.kept.push(event);
+        self.list.push(event);
     }
 
     /// `events  +1.2 ms app::retry (warning) n=0 × 6 · 5 more`, for people, with times since `begin`.
     /// `None`: there is none.
     pub(crate) fn line(&self, info: &TraceInfo, begin: Ticks) -> Option<String> {
         let mut all: Vec<String> = Vec::new();
-        for event in &self.kept {
+        for event in &self.list {
             let Some(note) = event.note() else { continue };
             let since = info.clock.nanos(event.time.since(begin)).0;
             let words = note.words(info).to_string();
@@ -105,7 +105,7 @@ impl Events {
                 shorten(&words)
             ));
         }
-        let shown: u64 = self.kept.iter().map(|event| event.times).sum();
+        let shown: u64 = self.list.iter().map(|event| event.times).sum();
         let more = self.count - shown;
         if more > 0 {
             all.push(format!("{} more", ui::count(more)));
@@ -133,7 +133,7 @@ mod tests {
     fn first_events_and_higher_levels_are_kept() {
         let mut events = Events::default();
         let names = |events: &Events| -> Vec<u64> {
-            events.kept.iter().map(|event| event.time.0).collect()
+            events.list.iter().map(|event| event.time.0).collect()
         };
         let take = |events: &mut Events, at: u64, level, form| {
             events.take(Ticks(at), NoteKind::Event, &body(at as u32, level, form));
@@ -143,7 +143,7 @@ mod tests {
         }
         take(&mut events, 2, 3, Form::Instant);
         assert_eq!((names(&events), events.count), (vec![1, 2, 3, 4], 7));
-        assert_eq!((events.kept[0].times, events.kept[1].times), (1, 2));
+        assert_eq!((events.list[0].times, events.list[1].times), (1, 2));
         take(&mut events, 7, 5, Form::Instant);
         take(&mut events, 8, 4, Form::Instant);
         take(&mut events, 9, 2, Form::Instant);

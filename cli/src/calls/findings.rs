@@ -31,7 +31,7 @@ pub(crate) struct Findings {
     /// Whether the usual values come from the whole run, not only from the records.
     pub(crate) is_whole_run: bool,
     /// Calls of each function that the bounds on their number leave out, the most first.
-    pub(crate) not_shown: Vec<(FunctionId, u64)>,
+    pub(crate) hidden_calls: Vec<(FunctionId, u64)>,
     /// The most entries that may be shown.
     pub(crate) most: usize,
     /// The user chose the calls by options, so they may not be slow.
@@ -41,57 +41,57 @@ pub(crate) struct Findings {
 }
 
 pub(crate) fn find(
-    asked: &Query<'_>,
+    query: &Query<'_>,
     trace: &Path,
     source: &dyn Source,
 ) -> anyhow::Result<Findings> {
     let report = Report::of_all(trace, source)?;
     let clock = &source.info().clock;
     let (rows, is_whole_run) = match &report.whole {
-        Some(whole) if asked.may_be_whole => (&whole.rows, true),
+        Some(whole) if query.may_be_whole => (&whole.rows, true),
         _ => (&report.rows, false),
     };
     let usual: HashMap<FunctionId, Usual> = rows.iter().filter_map(usual_of).collect();
     let mut thresholds = HashMap::new();
     for row in rows {
         let id = FunctionId(row.id);
-        if let Some(least) = asked.threshold(row, usual.get(&id)) {
+        if let Some(least) = query.threshold(row, usual.get(&id)) {
             thresholds.insert(id, ticks(clock, least));
         }
     }
-    if let Some(filter) = asked.filter.filter(|_| thresholds.is_empty()) {
+    if let Some(filter) = query.filter.filter(|_| thresholds.is_empty()) {
         let called: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
         selection::complain_of_none("--filter", filter, &called, "called function");
     }
     let about = |error| trace::about(trace, error);
-    let states = off_cpu::states_of(source.info()).filter(|_| !asked.is_chosen());
+    let states = off_cpu::states_of(source.info()).filter(|_| !query.is_chosen());
     let noise = states
         .as_deref()
         .map(|states| Noise::new(states, clock, &usual, &report.rows));
     let frames = Frames::new(&usual, &report.threads, clock);
-    let pass = || SlowestPass::new(&thresholds, asked, noise.as_ref(), &frames);
+    let pass = || SlowestPass::new(&thresholds, query, noise.as_ref(), &frames);
     let found = SlowestPass::gather(stacks::run(source, pass).map_err(about)?);
     let p50 = |function| {
         usual
             .get(&function)
             .map_or(0, |usual| ticks(clock, usual.p50))
     };
-    let chosen = slowest::choose(found.calls, asked.most, asked.of_each, p50);
+    let chosen = slowest::choose(found.calls, query.most, query.of_each, p50);
     let mut list = explain(trace, source, chosen.clone(), &usual, report.duration_ns)?;
     let mut shown = chosen;
-    if let Some(most) = asked.causes {
+    if let Some(most) = query.causes {
         (list, shown) = same_cause::merge(list, most, &found.outermost);
     }
-    for finding in list.iter_mut().filter(|_| !asked.is_chosen()) {
+    for finding in list.iter_mut().filter(|_| !query.is_chosen()) {
         finding.slow_calls = found.slow.get(&finding.call.function).copied();
     }
     Ok(Findings {
         list,
         begin: selection::begin(source)?,
         is_whole_run,
-        not_shown: slowest::not_shown(found.outermost, &shown),
-        most: asked.causes.unwrap_or(asked.most),
-        is_chosen: asked.is_chosen(),
+        hidden_calls: slowest::hidden_calls(found.outermost, &shown),
+        most: query.causes.unwrap_or(query.most),
+        is_chosen: query.is_chosen(),
         has_waits: !report.waits.is_empty(),
     })
 }
@@ -110,7 +110,7 @@ pub(crate) fn explain(
     let trees = trees_by_function(source, &slow, usual, states).map_err(about)?;
     let stretches = stretches(&slow, &trees);
     let passes = stacks::run(source, || OverlapPass::new(&stretches, states)).map_err(about)?;
-    let (seen, waits_for_it) = OverlapPass::gather(passes);
+    let (presences, waits_for_it) = OverlapPass::gather(passes);
     let explainer = Explainer {
         info: source.info(),
         usual,
@@ -118,7 +118,7 @@ pub(crate) fn explain(
         states,
         trees,
         stretches,
-        seen,
+        presences,
         waits_for_it,
     };
     let mut symbols = Symbols::new(&source.info().schedule.modules);
@@ -191,7 +191,7 @@ struct Explainer<'a> {
     trees: HashMap<FunctionId, Trees>,
     stretches: Stretches,
     /// What the threads did in the stretches.
-    seen: Presences,
+    presences: Presences,
     waits_for_it: WaitTicks,
 }
 
@@ -222,7 +222,7 @@ impl Explainer<'_> {
                 states,
                 schedule,
                 place: place.map(|(place, _)| place),
-                seen: &self.seen,
+                presences: &self.presences,
             };
             CallStates::new(&call, tree, &explained, scale, &around)
         });
@@ -267,7 +267,7 @@ impl Explainer<'_> {
             always: &always,
             waits_for_it: &self.waits_for_it,
         };
-        cause::meanwhile(&self.seen, &compared)
+        cause::meanwhile(&self.presences, &compared)
     }
 
     /// The place of a stretch among all, and its length.

@@ -170,7 +170,7 @@ pub(crate) fn write(
             head: Head::new(file, info),
             is_whole_run: found.is_whole_run,
             calls: calls.collect(),
-            calls_not_shown: found.not_shown.iter().map(|(_, calls)| calls).sum(),
+            calls_not_shown: found.hidden_calls.iter().map(|(_, calls)| calls).sum(),
         },
     )
 }
@@ -267,10 +267,10 @@ fn wait(info: &TraceInfo, wait: &tree::Wait) -> Wait {
 fn states(info: &TraceInfo, states: &CallStates) -> States {
     let nanos = |ticks| info.clock.nanos(ticks).0;
     States {
-        running_ns: nanos(states.known.spent.running),
-        preempted_ns: nanos(states.known.spent.preempted),
-        waiting_ns: nanos(states.known.spent.waiting),
-        unknown_ns: nanos(states.known.unknown),
+        running_ns: nanos(states.stretch.spent.running),
+        preempted_ns: nanos(states.stretch.spent.preempted),
+        waiting_ns: nanos(states.stretch.spent.waiting),
+        unknown_ns: nanos(states.stretch.unknown),
         excess: states.excess.map(State::name),
         preempted_by: states.by.map(|by| preempted_by(info, by)),
         page_faults: states.page_faults,
@@ -288,7 +288,7 @@ fn samples(samples: &Samples) -> AllSamples {
 
 /// Events with their times since `begin`.
 pub(crate) fn events<'a>(info: &'a TraceInfo, all: &Events, begin: Ticks) -> Vec<Event<'a>> {
-    let events = all.kept.iter();
+    let events = all.list.iter();
     events.filter_map(|of| event(info, of, begin)).collect()
 }
 

@@ -57,7 +57,7 @@ impl<'a> Noise<'a> {
     pub(crate) fn is_exceeded_by(&self, call: &SlowCall) -> bool {
         let p50 = self.usual.get(&call.function).map_or(0, |usual| usual.p50);
         let excess = self.clock.nanos(Ticks(call.total)).0.saturating_sub(p50);
-        let known = self.states.known(call.thread, call.start, call.end);
+        let known = self.states.in_stretch(call.thread, call.start, call.end);
         let has_most = |state| {
             let ns = self.clock.nanos(known.spent.in_state(state)).0;
             ns as f64 >= MAX * excess as f64

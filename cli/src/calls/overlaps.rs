@@ -40,9 +40,9 @@ impl Stretches {
     }
 
     /// The place of a stretch.
-    pub(crate) fn place(&self, wanted: &Stretch) -> Option<usize> {
+    pub(crate) fn place(&self, stretch: &Stretch) -> Option<usize> {
         let key = |stretch: &Stretch| (stretch.start, stretch.end, stretch.thread);
-        self.list.binary_search_by_key(&key(wanted), key).ok()
+        self.list.binary_search_by_key(&key(stretch), key).ok()
     }
 
     /// Places of the stretches of other threads that a call overlaps, with the time that they share.
@@ -84,7 +84,7 @@ pub(crate) struct OverlapPass<'a> {
     stretches: &'a Stretches,
     states: Option<&'a States>,
     thread: ThreadId,
-    seen: Presences,
+    presences: Presences,
     waits_for_it: WaitTicks,
 }
 
@@ -94,17 +94,17 @@ impl<'a> OverlapPass<'a> {
             stretches,
             states,
             thread: ThreadId::default(),
-            seen: HashMap::new(),
+            presences: HashMap::new(),
             waits_for_it: HashMap::new(),
         }
     }
 
     /// Adds up what several workers saw.
     pub(crate) fn gather(passes: Vec<OverlapPass<'_>>) -> (Presences, WaitTicks) {
-        let (mut seen, mut waits_for_it) = (Presences::new(), WaitTicks::new());
+        let (mut presences, mut waits_for_it) = (Presences::new(), WaitTicks::new());
         for pass in passes {
-            for (key, more) in pass.seen {
-                let sum = seen.entry(key).or_default();
+            for (key, more) in pass.presences {
+                let sum = presences.entry(key).or_default();
                 sum.ticks = sum.ticks.saturating_add(more.ticks);
                 sum.running = sum.running.saturating_add(more.running);
                 sum.depth = sum.depth.max(more.depth);
@@ -113,7 +113,7 @@ impl<'a> OverlapPass<'a> {
                 *waits_for_it.entry(key).or_default() += ticks;
             }
         }
-        (seen, waits_for_it)
+        (presences, waits_for_it)
     }
 }
 
@@ -150,13 +150,15 @@ impl Pass for OverlapPass<'_> {
         for (place, from, until) in self.stretches.overlaps(self.thread, start, end) {
             let running = self
                 .states
-                .map(|states| states.known(self.thread, from, until));
+                .map(|states| states.in_stretch(self.thread, from, until));
             let running = running.map_or(0, |known| known.spent.running.0);
-            let seen = self.seen.entry((place, self.thread, ended.call.function));
-            let seen = seen.or_default();
-            seen.ticks = seen.ticks.saturating_add(until.since(from).0);
-            seen.running = seen.running.saturating_add(running);
-            seen.depth = seen.depth.max(ended.depth);
+            let presence = self
+                .presences
+                .entry((place, self.thread, ended.call.function));
+            let presence = presence.or_default();
+            presence.ticks = presence.ticks.saturating_add(until.since(from).0);
+            presence.running = presence.running.saturating_add(running);
+            presence.depth = presence.depth.max(ended.depth);
         }
     }
 }

@@ -9,8 +9,8 @@ use crate::selection;
 use crate::selection::call_options::ChosenCalls;
 
 /// Calls that are shown unless the user says otherwise: in all, and of one function.
-pub(crate) const SHOWN: usize = 5;
-pub(crate) const SHOWN_OF_EACH: usize = 2;
+pub(crate) const DEFAULT_CALLS: usize = 5;
+pub(crate) const DEFAULT_CALLS_OF_EACH: usize = 2;
 /// Calls whose causes are compared: in all, and of one function.
 const COMPARED: usize = 100;
 const COMPARED_OF_EACH: usize = 40;

@@ -127,14 +127,14 @@ impl Frames {
 impl<'a> SlowestPass<'a> {
     pub(crate) fn new(
         thresholds: &'a HashMap<FunctionId, u64>,
-        asked: &Query<'a>,
+        query: &Query<'a>,
         noise: Option<&'a Noise<'a>>,
         frames: &'a Frames,
     ) -> SlowestPass<'a> {
         SlowestPass {
             thresholds,
-            most: asked.of_each,
-            chosen: asked.chosen,
+            most: query.of_each,
+            chosen: query.chosen,
             noise,
             frames,
             by_depth: ByDepth::new(),
@@ -254,7 +254,7 @@ pub(crate) fn choose(
 }
 
 /// How many calls of each function are not among the chosen ones, the most first.
-pub(crate) fn not_shown(
+pub(crate) fn hidden_calls(
     mut outermost: HashMap<FunctionId, u64>,
     chosen: &[SlowCall],
 ) -> Vec<(FunctionId, u64)> {

@@ -20,7 +20,7 @@ const MAX: f64 = 0.5;
 /// longer. A thread that computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
 /// The sentence about a thread that computed also mentions preemptions if they took at least this part of the time.
-const TOLD: f64 = 0.2;
+const MIN_PREEMPTED: f64 = 0.2;
 /// The words mention a call's page faults from this number on.
 const MANY_FAULTS: u64 = 1024;
 
@@ -38,7 +38,7 @@ pub(crate) enum Preemptor {
 /// What the thread did during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallStates {
-    pub(crate) known: StretchStates,
+    pub(crate) stretch: StretchStates,
     /// The state that most of the excess was in.
     pub(crate) excess: Option<State>,
     /// The threads that had the CPU while this thread was preempted. `None`: it was not.
@@ -51,9 +51,9 @@ pub(crate) struct CallStates {
 pub(crate) struct PreemptionContext<'a> {
     pub(crate) states: &'a States,
     pub(crate) schedule: &'a Schedule,
-    /// The place of the call among the stretches that `seen` is of.
+    /// The place of the call among the stretches that `presences` is of.
     pub(crate) place: Option<usize>,
-    pub(crate) seen: &'a Presences,
+    pub(crate) presences: &'a Presences,
 }
 
 impl CallStates {
@@ -65,7 +65,7 @@ impl CallStates {
         scale: f64,
         around: &PreemptionContext<'_>,
     ) -> CallStates {
-        let known = around.states.known(call.thread, call.start, call.end);
+        let stretch = around.states.in_stretch(call.thread, call.start, call.end);
         let is_inside = |sample: &&model::Sample| {
             let is_fault = sample.cause == model::Cause::PageFault;
             let is_there = call.start <= sample.time && sample.time <= call.end;
@@ -73,9 +73,9 @@ impl CallStates {
         };
         let faults = around.schedule.samples.iter().filter(is_inside);
         CallStates {
-            known,
+            stretch,
             excess: state_of_excess(tree, explained, scale),
-            by: (known.spent.preempted.0 > 0).then(|| preempted_by(call, around)),
+            by: (stretch.spent.preempted.0 > 0).then(|| preempted_by(call, around)),
             page_faults: faults.count() as u64 * model::FAULTS_OF_SAMPLE,
         }
     }
@@ -89,17 +89,18 @@ impl CallStates {
             }
             (Some(State::Preempted), None) => ": the thread was preempted".to_owned(),
             (Some(State::Running), _) => {
-                let spent = &self.known.spent;
+                let spent = &self.stretch.spent;
                 let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
-                let is_told = spent.preempted.0 as f64 >= TOLD * spent.total().0 as f64;
+                let was_often_preempted =
+                    spent.preempted.0 as f64 >= MIN_PREEMPTED * spent.total().0 as f64;
                 let mut words = ": the thread computed".to_owned();
-                if is_told {
+                if was_often_preempted {
                     words += &format!(" for {}", time(spent.running));
                 }
                 if self.page_faults >= MANY_FAULTS {
                     words += &format!(", with about {} page faults", ui::count(self.page_faults));
                 }
-                if let Some(by) = self.by.filter(|_| is_told) {
+                if let Some(by) = self.by.filter(|_| was_often_preempted) {
                     let (preempted, by) = (time(spent.preempted), by.in_words(info));
                     words += &format!(", and was preempted for {preempted} by {by}");
                 }
@@ -111,13 +112,13 @@ impl CallStates {
 
     /// `running 3.1 ms · preempted 0.2 ms · waiting 409.0 ms`.
     pub(crate) fn line(&self, info: &TraceInfo) -> String {
-        let spent = &self.known.spent;
+        let spent = &self.stretch.spent;
         let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
         let mut parts: Vec<String> = State::ALL
             .map(|state| format!("{} {}", state.name(), time(spent.in_state(state))))
             .to_vec();
-        if self.known.unknown > Ticks(0) {
-            parts.push(format!("not known {}", time(self.known.unknown)));
+        if self.stretch.unknown > Ticks(0) {
+            parts.push(format!("not known {}", time(self.stretch.unknown)));
         }
         if self.page_faults >= MANY_FAULTS {
             parts.push(format!("about {} page faults", ui::count(self.page_faults)));
@@ -234,7 +235,7 @@ fn preempted_by(call: &SlowCall, around: &PreemptionContext<'_>) -> Preemptor {
 /// The innermost function that a thread was in for most of the time that it ran in during the call.
 fn function_of(thread: ThreadId, around: &PreemptionContext<'_>) -> Option<FunctionId> {
     let here = around
-        .seen
+        .presences
         .iter()
         .filter(|((place, of, _), _)| Some(*place) == around.place && *of == thread);
     let here: Vec<_> = here

@@ -39,7 +39,7 @@ pub(crate) struct Node {
     /// Of slow calls: the part of all the ticks in which the thread did not run, where its states are known.
     pub(crate) away: OffCpu,
     /// Of the first call: its arguments and its result.
-    pub(crate) said: PathNotes,
+    pub(crate) notes: PathNotes,
     /// The places of the paths that go on with one more call.
     pub(crate) inside: Vec<u32>,
 }
@@ -94,7 +94,7 @@ impl Tree {
     }
 
     /// Takes a note of the innermost call, which is at that place.
-    fn said(&mut self, place: u32, time: Ticks, kind: NoteKind, body: &[u8]) {
+    fn take_note(&mut self, place: u32, time: Ticks, kind: NoteKind, body: &[u8]) {
         let is_of_its_entry = match kind {
             NoteKind::Event => form_of(body) == Some(Form::Begin),
             kind => kind == NoteKind::Arguments,
@@ -104,7 +104,7 @@ impl Tree {
         }
         let node = self.nodes.get_mut(place as usize);
         if let Some(node) = node.filter(|node| node.calls == 0) {
-            node.said.take(kind, body);
+            node.notes.take(kind, body);
         }
     }
 
@@ -259,7 +259,7 @@ impl<'a> TreePass<'a> {
         let is_around =
             |slow: &Stretch| slow.thread == self.thread && slow.start <= start && end <= slow.end;
         let is_inside = self.slow.keys().any(is_around);
-        is_inside.then(|| states.known(self.thread, start, end).into())
+        is_inside.then(|| states.in_stretch(self.thread, start, end).into())
     }
 
     /// What all workers found together.
@@ -376,7 +376,7 @@ impl Pass for TreePass<'_> {
             waited,
         }) = Note::decode(kind, body)
         else {
-            return tree.said(place, time, kind, body);
+            return tree.take_note(place, time, kind, body);
         };
         let wait = Wait {
             object: Object::new(reason, name, object),

@@ -159,7 +159,7 @@ fn options(attribute: &Attribute) -> TokenStream {
 fn is_traced(attribute: &Attribute) -> bool {
     let path = &attribute.path;
     let is_traced = path == "traced" || path.ends_with("::traced");
-    (is_traced && !is_mark(attribute)) || (path == "cfg_attr" && attribute.says("traced"))
+    (is_traced && !is_mark(attribute)) || (path == "cfg_attr" && attribute.contains_word("traced"))
 }
 
 /// `#[test]` and its like, `#[cfg(test)]`, `#[cfg(all(test, …))]`.

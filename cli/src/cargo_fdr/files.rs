@@ -45,7 +45,7 @@ pub(crate) fn files_of(package: &Package, choice: &Choice) -> anyhow::Result<Fil
     let mut walk = Walk {
         folder,
         choice,
-        seen: BTreeSet::new(),
+        visited: BTreeSet::new(),
         files: BTreeMap::new(),
         left: Vec::new(),
     };
@@ -80,7 +80,7 @@ struct Walk<'a> {
     /// The package's. A file elsewhere may belong to a package that does not see `fdr`.
     folder: PathBuf,
     choice: &'a Choice,
-    seen: BTreeSet<PathBuf>,
+    visited: BTreeSet<PathBuf>,
     files: BTreeMap<PathBuf, File>,
     left: Vec<String>,
 }
@@ -99,7 +99,7 @@ impl Walk<'_> {
     fn file(&mut self, path: &Path, scope: &str, place: &ModuleFolder) -> anyhow::Result<()> {
         let shown = path.display();
         let full = path.canonicalize().with_context(|| format!("{shown}"))?;
-        if !self.seen.insert(full.clone()) {
+        if !self.visited.insert(full.clone()) {
             return Ok(());
         }
         let bytes = fs::read(&full).with_context(|| format!("{shown}"))?;

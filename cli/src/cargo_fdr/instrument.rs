@@ -90,7 +90,7 @@ pub(crate) fn run(
     };
     if options.check {
         for change in first.iter().chain(last) {
-            let path = shown(&change.path, root);
+            let path = relative_path(&change.path, root);
             writeln!(out, "{path}: would change")?;
         }
         let is_same = first.is_empty() && last.is_empty();
@@ -121,7 +121,7 @@ pub(crate) fn run(
 
 fn list(plan: &Plan, root: &Path, out: &mut impl Write) -> std::io::Result<()> {
     for (path, function) in &plan.functions {
-        let path = shown(path, root);
+        let path = relative_path(path, root);
         writeln!(
             out,
             "{path}:{}: {}: {}",
@@ -132,7 +132,7 @@ fn list(plan: &Plan, root: &Path, out: &mut impl Write) -> std::io::Result<()> {
 }
 
 /// A path as it is below the workspace.
-fn shown(path: &Path, root: &Path) -> String {
+fn relative_path(path: &Path, root: &Path) -> String {
     relative(&path.to_string_lossy(), root)
 }
 

@@ -49,7 +49,7 @@ impl Workspace {
     /// # Errors
     /// What cargo says.
     pub(crate) fn load(manifest: &Path) -> anyhow::Result<Workspace> {
-        let text = cargo_says(
+        let text = run_cargo(
             Command::new(cargo())
                 .args(["metadata", "--no-deps", "--format-version", "1"])
                 .arg("--manifest-path")
@@ -178,14 +178,14 @@ pub(crate) fn cargo() -> std::ffi::OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-fn cargo_says(command: &mut Command) -> anyhow::Result<String> {
+fn run_cargo(command: &mut Command) -> anyhow::Result<String> {
     let output = command
         .stdin(Stdio::null())
         .output()
         .context("cargo cannot be run")?;
     if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("cargo cannot read the package: {}", said.trim());
+        let message = String::from_utf8_lossy(&output.stderr);
+        bail!("cargo cannot read the package: {}", message.trim());
     }
     String::from_utf8(output.stdout).context("cargo metadata: not UTF-8")
 }

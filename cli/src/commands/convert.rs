@@ -8,7 +8,7 @@ use fdr_formats::writer::Target;
 
 use super::{Status, Traces};
 use crate::output_file::{self, Shape};
-use crate::outputs::conversion::{Conversion, Job, send, shape, tell, write};
+use crate::outputs::conversion::{Conversion, Job, report, send, shape, write};
 use crate::outputs::{destination, map, names, target};
 use crate::selection::{Filtering, Selection};
 use crate::tally::Tally;
@@ -92,7 +92,7 @@ fn to_address(options: &Options, trace: &Path, address: &Address) -> anyhow::Res
         return Ok(Status::Done);
     }
     let done = send(&*source, &job, address)?;
-    options.tell(&*source, trace, &destination::name(address), &done, None);
+    options.report(&*source, trace, &destination::name(address), &done, None);
     Ok(Status::Done)
 }
 
@@ -117,7 +117,7 @@ fn to_path(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Sta
     }
     let done = write(&*source, &job, &output)?;
     let bytes = Some(output_file::size(&output));
-    options.tell(&*source, trace, &ui::path(&output), &done, bytes);
+    options.report(&*source, trace, &ui::path(&output), &done, bytes);
     Ok(Status::Done)
 }
 
@@ -133,7 +133,7 @@ impl Options {
     }
 
     /// Reports what was written to `name`, and the damage of the trace that was read.
-    fn tell(
+    fn report(
         &self,
         source: &dyn Source,
         trace: &Path,
@@ -148,7 +148,7 @@ impl Options {
         } = &done.tally;
         trace::warn_of_damage(trace, diagnostics, *more_diagnostics);
         if !self.quiet {
-            tell(name, self.to, done, bytes);
+            report(name, self.to, done, bytes);
             if trace::is_timeless(source.info()) {
                 let what =
                     "the trace has no times: its calls are in their order, 1 ns for each step";

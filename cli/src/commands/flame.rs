@@ -84,18 +84,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         .filter(|path| *path != Path::new("-"))
     else {
         return options.traces.each(|trace, _| {
-            let folding = Folding::read(&options.asked(), trace)?;
+            let folding = Folding::read(&options.folding_options(), trace)?;
             ui::print(|out| folding.write(out))?;
             Ok(Status::Done)
         });
     };
     output_file::check(output, Shape::File, options.force)?;
-    let asked = options.asked();
+    let folding_options = options.folding_options();
     let is_picture = svg::is_picture(output);
     let (mut paths, mut lines, mut heads) = (Paths::default(), Vec::new(), Vec::new());
     let status = options.traces.each(|trace, _| {
         output_file::check_is_not(output, trace)?;
-        let folding = Folding::read(&asked, trace)?;
+        let folding = Folding::read(&folding_options, trace)?;
         match is_picture {
             true => folding
                 .add_to(&mut paths, 1)
@@ -159,7 +159,7 @@ fn draw(
 }
 
 impl Options {
-    fn asked(&self) -> FoldingOptions<'_> {
+    fn folding_options(&self) -> FoldingOptions<'_> {
         FoldingOptions {
             selection: &self.selection,
             filtering: Filtering::Shown,

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 
 use fdr_formats::identity::Part;
-use fdr_formats::model::{Counts, What};
+use fdr_formats::model::{Counts, FunctionKind};
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
@@ -24,7 +24,7 @@ use crate::ui::{self, Progress};
 use crate::{clock, input, output_file, trace};
 
 /// Diagnostics that are shown.
-const SHOWN: usize = 20;
+const MAX_DIAGNOSTICS: usize = 20;
 
 const HELP: &str = "\
 Per thread: `recorded`, `overwritten` and `dropped` are the recorder's own
@@ -200,7 +200,7 @@ fn write_counts(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow:
         ui::count(info.called().count() as u64)
     )?;
     let events = info.functions.iter();
-    let events = events.filter(|function| function.what == What::Event);
+    let events = events.filter(|function| function.kind == FunctionKind::Event);
     match events.count() as u64 {
         0 => {}
         events => writeln!(out, "events     {} with a name", ui::count(events))?,
@@ -433,10 +433,10 @@ fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<(
 
 fn write_diagnostics(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
     let diagnostics = &tally.diagnostics;
-    for diagnostic in diagnostics.iter().take(SHOWN) {
+    for diagnostic in diagnostics.iter().take(MAX_DIAGNOSTICS) {
         fact(out, "damaged", &ui::clean(&diagnostic.to_string()))?;
     }
-    let more = diagnostics.len().saturating_sub(SHOWN) as u64 + tally.more_diagnostics;
+    let more = diagnostics.len().saturating_sub(MAX_DIAGNOSTICS) as u64 + tally.more_diagnostics;
     if more > 0 {
         writeln!(
             out,

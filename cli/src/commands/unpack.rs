@@ -142,8 +142,8 @@ impl Options {
 }
 
 /// Whether an output is to have that name, and not to go into a folder of it.
-fn is_name(asked: &Path) -> bool {
-    !asked.is_dir() && !asked.as_os_str().as_bytes().ends_with(b"/")
+fn is_name(path: &Path) -> bool {
+    !path.is_dir() && !path.as_os_str().as_bytes().ends_with(b"/")
 }
 
 /// An archive becomes a folder.

@@ -203,17 +203,17 @@ impl Sink for Tee<'_> {
     }
 }
 
-pub(crate) fn tell(name: &str, target: &Target, done: &Conversion, bytes: Option<u64>) {
+pub(crate) fn report(name: &str, target: &Target, done: &Conversion, bytes: Option<u64>) {
     let events = ui::things(done.tally.events(), "event");
     let threads = ui::things(done.tally.threads().count() as u64, "thread");
     let bytes = bytes.map_or(String::new(), |bytes| format!(", {}", ui::size(bytes)));
     let title = target.title;
     ui::complain(&format!("{name}: {title}: {events} of {threads}{bytes}"));
-    tell_losses(name, target, &done.losses);
+    report_losses(name, target, &done.losses);
 }
 
 /// Says what a format can't hold, and what other programs that read it have trouble with.
-pub(crate) fn tell_losses(name: &str, target: &Target, losses: &Losses) {
+pub(crate) fn report_losses(name: &str, target: &Target, losses: &Losses) {
     let title = target.title;
     for (what, count) in losses.iter() {
         let what = ui::count_of(count, what);

@@ -204,7 +204,7 @@ mod tests {
             file: "src/a.rs".into(),
             line: 7,
             untimed: false,
-            what: Default::default(),
+            kind: Default::default(),
         };
         TraceInfo {
             functions: functions.iter().map(function).collect(),
@@ -237,7 +237,7 @@ mod tests {
         assert!(build(&info(&[(3, "")])).is_err());
         assert!(build(&info(&[(0, "zero")])).is_err());
         let mut event = info(&[(1, "an event")]);
-        event.functions[0].what = fdr_formats::model::What::Event;
+        event.functions[0].kind = fdr_formats::model::FunctionKind::Event;
         assert!(build(&event).is_err());
         let error = build(&info(&[(1, "a"), ((1 << 28) - 1, "b")])).unwrap_err();
         assert!(error.to_string().contains("268435455"), "{error}");

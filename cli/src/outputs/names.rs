@@ -20,23 +20,23 @@ use crate::ui;
 /// # Errors
 /// Where the folder can't be made.
 pub(crate) fn output(
-    asked: Option<&Path>,
+    output: Option<&Path>,
     several: bool,
     folder: &Path,
     name: &OsStr,
 ) -> anyhow::Result<PathBuf> {
-    let Some(asked) = asked else {
+    let Some(output) = output else {
         return Ok(folder.join(name));
     };
-    if asked.as_os_str() == "-" {
+    if output.as_os_str() == "-" {
         bail!("-o -: give a file or a folder; fdr convert RING --to FORMAT -o - writes to a pipe");
     }
-    let named_so = asked.as_os_str().as_bytes().ends_with(b"/");
-    if several || named_so || (asked.is_dir() && of_folder(asked).is_none()) {
-        fs::create_dir_all(asked).with_context(|| ui::path(asked))?;
-        return Ok(asked.join(name));
+    let named_so = output.as_os_str().as_bytes().ends_with(b"/");
+    if several || named_so || (output.is_dir() && of_folder(output).is_none()) {
+        fs::create_dir_all(output).with_context(|| ui::path(output))?;
+        return Ok(output.join(name));
     }
-    Ok(asked.to_owned())
+    Ok(output.to_owned())
 }
 
 /// What a new trace is called: the trace's name with the end that the format has.

@@ -85,7 +85,7 @@ pub(crate) struct Figures {
     pub(crate) waits: Waits,
     /// Notes of tasks.
     pub(crate) task_notes: u64,
-    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
+    /// In the order of the file, at most [`MAX_DIAGNOSTICS`](crate::damage::MAX_DIAGNOSTICS).
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
 }

@@ -40,7 +40,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
                 ]
             })
         })?;
-        tell_left_out(out, &left_out, look)?;
+        write_left_out(out, &left_out, look)?;
     }
     if !rows.counters.is_empty() {
         writeln!(out)?;
@@ -65,7 +65,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
                 ]
             })
         })?;
-        tell_left_out(out, &left_out, look)?;
+        write_left_out(out, &left_out, look)?;
     }
     if rows.hidden > 0 {
         let hidden = rows.hidden as u64;
@@ -76,7 +76,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
 }
 
 /// Names the columns for which there was no room.
-pub(super) fn tell_left_out(
+pub(super) fn write_left_out(
     out: &mut dyn Write,
     left_out: &[&str],
     look: TableStyle,

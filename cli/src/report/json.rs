@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use fdr_formats::identity::{self, Part};
 use fdr_formats::model::{Level, RecordingCost};
-use fdr_formats::trigger::{Reason, What};
+use fdr_formats::trigger::{Occurrence, Reason};
 use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -114,9 +114,9 @@ pub(crate) struct Trigger<'a> {
 impl<'a> Trigger<'a> {
     pub(crate) fn new(reason: Reason<'a>) -> Trigger<'a> {
         let call = reason.call();
-        let what = match reason.what {
-            What::Other(words) => Some(words).filter(|words| !words.is_empty()),
-            What::Call(_) => None,
+        let what = match reason.occurrence {
+            Occurrence::Other(words) => Some(words).filter(|words| !words.is_empty()),
+            Occurrence::Call(_) => None,
         };
         Trigger {
             text: reason.trigger,
@@ -286,10 +286,10 @@ impl Clock<'_> {
             error_ppm: clock.error_ppm.filter(|ppm| ppm.is_finite()),
             constant: clock.constant,
             nonstop: clock.nonstop,
-            skew_ns: clock.trouble.skew_ns,
-            steps_back: clock.trouble.steps_back,
-            ahead_ns: clock.trouble.ahead_ns,
-            wall_step_ns: clock.trouble.wall_step_ns,
+            skew_ns: clock.faults.skew_ns,
+            steps_back: clock.faults.steps_back,
+            ahead_ns: clock.faults.ahead_ns,
+            wall_step_ns: clock.faults.wall_step_ns,
         }
     }
 }

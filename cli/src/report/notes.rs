@@ -358,12 +358,12 @@ fn states_in_words(report: &Report) -> Vec<String> {
 /// `ran 12.0 %, were preempted 0.1 % and waited 87.9 % of 3.2 s`.
 fn in_words(spent: &InStates) -> String {
     let share = |ns| percent(spent.share(ns).unwrap_or(0.0));
-    let of = match spent.unknown_ns {
+    let unknown_part = match spent.unknown_ns {
         0 => String::new(),
         unknown => format!("; nothing is known of {}", ui::duration(unknown)),
     };
     format!(
-        "ran {}, were preempted {} and waited {} of {}{of}",
+        "ran {}, were preempted {} and waited {} of {}{unknown_part}",
         share(spent.running_ns),
         share(spent.preempted_ns),
         share(spent.waiting_ns),

@@ -146,7 +146,7 @@ impl AllThreadStates {
         last: Ticks,
     ) -> ThreadStates {
         let spent = self.states.as_ref().zip(first).map(|(states, first)| {
-            let away = states.known(thread, first, last).into();
+            let away = states.in_stretch(thread, first, last).into();
             InStates::new(clock, last.since(first).0, &away)
         });
         ThreadStates {

@@ -79,7 +79,7 @@ impl CallHandler<OffCpu> for Oracle<'_> {
         let function = ended.call.function;
         let known: OffCpu = self
             .states
-            .known(THREAD, ended.call.start, ended.end)
+            .in_stretch(THREAD, ended.call.start, ended.end)
             .into();
         let mut around = known;
         if function == self.untimed {

@@ -57,7 +57,7 @@ const LEFT_OUT: [&str; 13] = [
 const MIN: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
 
 /// The most threads that are named with their open calls.
-const OPEN_SHOWN: usize = 3;
+const MAX_OPEN_THREADS: usize = 3;
 
 /// The characters of a name that are worth more than another column.
 const NAME: usize = 24;
@@ -82,8 +82,8 @@ pub(crate) fn write(
         writeln!(out, "{}", facts(line))?;
     }
     if info.failed_thread().is_some() || info.trigger().is_some() {
-        let said = trace::reason(info);
-        writeln!(out, "{}", fitting(ui::clean(&said).into_owned()))?;
+        let reason = trace::reason(info);
+        writeln!(out, "{}", fitting(ui::clean(&reason).into_owned()))?;
     }
     if let Some(line) = open_in_words(info, &report.open, look.ends_early, look.columns) {
         writeln!(out, "{}", fitting(line))?;
@@ -106,9 +106,9 @@ pub(crate) fn write(
         writeln!(out, "all threads")?;
     }
     write_rows(out, &report.rows, report.self_ns, look, &fit)?;
-    let mut told = fit.notes(look.columns);
-    told.extend(notes(report));
-    for note in told {
+    let mut lines = fit.notes(look.columns);
+    lines.extend(notes(report));
+    for note in lines {
         writeln!(out, "{}", fitting(note))?;
     }
     event_table::write(out, &report.events, look)?;
@@ -211,7 +211,7 @@ pub(crate) fn open_in_words(
         let time = ui::duration(row.open_ns);
         format!("{function} in {thread} for {least}{time}")
     };
-    let shown: Vec<String> = open.iter().take(OPEN_SHOWN).map(row).collect();
+    let shown: Vec<String> = open.iter().take(MAX_OPEN_THREADS).map(row).collect();
     let more = match open.len() - shown.len() {
         0 => String::new(),
         more => format!(" (and {} more)", ui::count(more as u64)),

@@ -364,7 +364,7 @@ fn named() -> MemoryTrace {
         file: "src/x.rs".into(),
         line: id,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let functions = [(1, "b::slow"), (2, "a::often")].map(function).to_vec();
     let mut trace = MemoryTrace::new(&[(1, &calls)]);

@@ -11,7 +11,7 @@ use crate::columns::Columns;
 use crate::{trace, ui};
 
 /// The most functions of holders in a row, and the most threads that are named as waiting.
-const SHOWN: usize = 3;
+const MAX_NAMES: usize = 3;
 
 /// Writes the table below an empty line; nothing where no thread waited.
 pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: TableStyle) -> anyhow::Result<()> {
@@ -50,7 +50,7 @@ pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: TableStyle) -> 
             ]
         })
     })?;
-    super::event_table::tell_left_out(out, &left_out, look)?;
+    super::event_table::write_left_out(out, &left_out, look)?;
     if waits.hidden > 0 {
         let hidden = ui::things(waits.hidden as u64, "lock");
         writeln!(out, "{hidden} not shown (--limit)")?;
@@ -60,14 +60,14 @@ pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: TableStyle) -> 
 
 /// `app::flush 80 %, app::load 15 %, not known 5 %`.
 fn holders(row: &WaitRow) -> String {
-    let shown = row.holders.iter().take(SHOWN);
+    let shown = row.holders.iter().take(MAX_NAMES);
     let shown = shown.map(|holder| {
         let function = holder.function.as_deref().unwrap_or("not known");
         format!("{} {:.0} %", ui::clean(function), holder.share * 100.0)
     });
     let mut shown: Vec<String> = shown.collect();
-    if row.holders.len() > SHOWN {
-        shown.push(format!("{} more", row.holders.len() - SHOWN));
+    if row.holders.len() > MAX_NAMES {
+        shown.push(format!("{} more", row.holders.len() - MAX_NAMES));
     }
     match shown.is_empty() {
         true => "-".to_owned(),
@@ -113,7 +113,7 @@ pub(super) fn open_in_words(
         let time = ui::duration(wait.waiting_ns);
         format!("{who} for {time} for {}", waited_for(wait))
     };
-    let shown: Vec<String> = open.iter().take(SHOWN).map(row).collect();
+    let shown: Vec<String> = open.iter().take(MAX_NAMES).map(row).collect();
     let more = match open.len() - shown.len() {
         0 => String::new(),
         more => format!(" (and {} more)", ui::count(more as u64)),

@@ -101,7 +101,7 @@ impl ChosenCalls {
         let Some((state, states)) = &self.state else {
             return true;
         };
-        let spent = states.known(thread, start, end).spent;
+        let spent = states.in_stretch(thread, start, end).spent;
         let all = spent.total().0;
         all > 0 && spent.in_state(*state).0.saturating_mul(2) >= all
     }

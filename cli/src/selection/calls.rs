@@ -42,7 +42,7 @@ enum Part {
 struct Frame {
     function: FunctionId,
     /// It is chosen.
-    shown: bool,
+    is_shown: bool,
 }
 
 /// A thread's open calls.
@@ -59,7 +59,7 @@ pub(super) struct Open {
     now: Ticks,
     cpu: Option<CpuId>,
     /// Whether the call before was given on.
-    given: bool,
+    is_forwarded: bool,
 }
 
 impl<'a> Calls<'a> {
@@ -85,7 +85,7 @@ impl<'a> Calls<'a> {
     pub(super) fn finish(&mut self) {
         for place in 0..self.threads.len() {
             let (thread, open) = &self.threads[place];
-            if open.part == Part::Behind || !open.frames.iter().any(|frame| frame.shown) {
+            if open.part == Part::Behind || !open.frames.iter().any(|frame| frame.is_shown) {
                 continue;
             }
             self.sink.thread(thread);
@@ -148,7 +148,7 @@ impl<'a> Calls<'a> {
         if let Some(cpu) = open.cpu {
             self.sink.mark(&Mark::Cpu { time, cpu });
         }
-        let shown = open.frames.iter().filter(|frame| frame.shown);
+        let shown = open.frames.iter().filter(|frame| frame.is_shown);
         self.batch
             .extend(shown.map(|frame| synthetic(time, frame.function, Edge::Entry)));
     }
@@ -160,7 +160,7 @@ impl<'a> Calls<'a> {
             return;
         };
         open.part = Part::Behind;
-        let shown = open.frames.iter().rev().filter(|frame| frame.shown);
+        let shown = open.frames.iter().rev().filter(|frame| frame.is_shown);
         self.batch
             .extend(shown.map(|frame| synthetic(to, frame.function, Edge::Exit)));
         // Nothing of the thread is asked for any more.
@@ -189,7 +189,7 @@ impl<'a> Calls<'a> {
         let everything = self.chosen.filter.is_none() && self.chosen.is_anywhere();
         let open = self.current.and_then(|place| self.threads.get(place));
         let innermost = open.and_then(|(_, open)| open.frames.last());
-        innermost.map_or(everything, |frame| frame.shown)
+        innermost.map_or(everything, |frame| frame.is_shown)
     }
 
     fn call(&mut self, call: &Call) {
@@ -206,38 +206,38 @@ impl<'a> Calls<'a> {
         else {
             return;
         };
-        let shown = match call.edge {
+        let is_shown = match call.edge {
             Edge::Entry => {
                 let polls = chosen.polls.as_ref();
                 let poll = polls.is_some_and(|polls| polls.begins_with(thread.id, call));
                 let inside = chosen.within.is_empty() || root || open.root.is_some();
-                let shown = inside && named && (polls.is_none() || poll || open.poll.is_some());
-                open.enter(Frame { function, shown }, root, poll);
-                shown
+                let is_shown = inside && named && (polls.is_none() || poll || open.poll.is_some());
+                open.enter(Frame { function, is_shown }, root, poll);
+                is_shown
             }
             Edge::Exit | Edge::TailExit => match open.leave(function) {
                 ExitTarget::Frame(at) => {
-                    let shown = open.frames[at].shown;
+                    let is_shown = open.frames[at].is_shown;
                     // The calls inside have no exits of their own. A sink that gets this exit ends them by it. If this
                     // exit is not shown, the shown calls inside get synthetic exits here.
-                    if !shown && part == Part::Inside {
+                    if !is_shown && part == Part::Inside {
                         let inner = open.frames[at + 1..]
                             .iter()
                             .rev()
-                            .filter(|frame| frame.shown);
+                            .filter(|frame| frame.is_shown);
                         let exit = |frame: &Frame| synthetic(before, frame.function, Edge::Exit);
                         self.batch.extend(inner.map(exit));
                     }
                     open.close(at);
-                    shown
+                    is_shown
                 }
                 ExitTarget::Nothing => {
                     named && chosen.polls.is_none() && (chosen.within.is_empty() || root)
                 }
             },
         };
-        open.given = shown && part == Part::Inside;
-        if open.given {
+        open.is_forwarded = is_shown && part == Part::Inside;
+        if open.is_forwarded {
             self.batch.push(*call);
         }
     }
@@ -258,8 +258,8 @@ impl Open {
         let was_within = self.root.is_some();
         match record.edge.zip(record.function) {
             Some((Edge::Entry, function)) => {
-                let shown = was_within || is_chosen;
-                self.enter(Frame { function, shown }, is_chosen, false);
+                let is_shown = was_within || is_chosen;
+                self.enter(Frame { function, is_shown }, is_chosen, false);
             }
             Some((Edge::Exit | Edge::TailExit, function)) => {
                 if let ExitTarget::Frame(at) = self.leave(function) {
@@ -379,7 +379,7 @@ impl Sink for Calls<'_> {
                 (part, true) => part,
                 (_, false) => Part::Before,
             },
-            Mark::Argument { .. } => match self.open().is_some_and(|open| open.given) {
+            Mark::Argument { .. } => match self.open().is_some_and(|open| open.is_forwarded) {
                 true => Part::Inside,
                 false => Part::Before,
             },

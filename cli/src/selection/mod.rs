@@ -18,7 +18,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use fdr_formats::filter::{Filter, Glob, nearest};
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::moment::{MomentOption, Span};
@@ -368,7 +368,7 @@ fn complain_of(option: &str, filter: &Filter, info: &TraceInfo) {
     let switched = || {
         info.functions
             .iter()
-            .filter(|known| known.what != What::Name)
+            .filter(|known| known.kind != FunctionKind::Name)
     };
     let names = || switched().map(|function| function.name.as_str());
     // Functions without a name are `#12`.
@@ -410,36 +410,36 @@ struct FunctionMatcher<'a> {
     info: &'a TraceInfo,
     filters: &'a [Filter],
     /// By number: 0 not known yet, 1 no, 2 yes.
-    known: Vec<u8>,
+    cache: Vec<u8>,
 }
 
 impl<'a> FunctionMatcher<'a> {
     /// Numbers that are kept.
-    const KEPT: usize = 1 << 20;
+    const MAX_CACHED: usize = 1 << 20;
 
     /// Matches the functions that at least one of the filters names.
     fn new(info: &'a TraceInfo, filters: &'a [Filter]) -> FunctionMatcher<'a> {
         FunctionMatcher {
             info,
             filters,
-            known: Vec::new(),
+            cache: Vec::new(),
         }
     }
 
     fn is(&mut self, id: FunctionId) -> bool {
         let place = id.0 as usize;
-        match self.known.get(place) {
+        match self.cache.get(place) {
             Some(1) => return false,
             Some(2) => return true,
             _ => {}
         }
         let name = name_of(self.info, id);
         let wanted = self.filters.iter().any(|filter| filter.matches(&name));
-        if place < Self::KEPT {
-            if self.known.len() <= place {
-                self.known.resize(place + 1, 0);
+        if place < Self::MAX_CACHED {
+            if self.cache.len() <= place {
+                self.cache.resize(place + 1, 0);
             }
-            self.known[place] = 1 + u8::from(wanted);
+            self.cache[place] = 1 + u8::from(wanted);
         }
         wanted
     }

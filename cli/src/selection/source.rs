@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::packed::Packed;
 use fdr_formats::source::Record;
 use fdr_formats::states::States;
@@ -46,7 +46,7 @@ impl Selected {
             let all = source.info();
             info.functions.retain(|function| {
                 // Names of fields stay what they are.
-                let is_name = function.what == What::Name;
+                let is_name = function.kind == FunctionKind::Name;
                 is_name || filter.matches(&name_of(all, function.id))
             });
         }

@@ -79,12 +79,12 @@ impl Polls {
         let mut wanted = HashSet::default();
         for (field, names) in by_field {
             let progress = Progress::new(source);
-            let seen = TraceTasks::read(source, field, &|bytes| progress.add(bytes))?;
+            let trace_tasks = TraceTasks::read(source, field, &|bytes| progress.add(bytes))?;
             drop(progress);
             for name in names {
-                let found = tasks_of(name, &seen);
+                let found = tasks_of(name, &trace_tasks);
                 if found.is_empty() {
-                    bail!("no task {name} in the trace{}", others(name, &seen));
+                    bail!("no task {name} in the trace{}", others(name, &trace_tasks));
                 }
                 wanted.extend(found);
             }
@@ -131,26 +131,32 @@ fn keep_outermost(polls: &mut Vec<Poll>) {
 }
 
 /// The tasks of that name, and those inside of them.
-fn tasks_of(name: &TaskName, seen: &TraceTasks) -> Vec<u64> {
+fn tasks_of(name: &TaskName, trace_tasks: &TraceTasks) -> Vec<u64> {
     let is_named = |id: u64| match name {
         TaskName::Number(number) => id == *number,
         TaskName::Field(_, glob) => {
-            let value = seen.tasks.get(&id).and_then(|task| task.value.as_ref());
+            let value = trace_tasks
+                .tasks
+                .get(&id)
+                .and_then(|task| task.value.as_ref());
             value.is_some_and(|value| glob.matches(value))
         }
     };
-    let ids = seen.tasks.keys().copied();
-    ids.filter(|&id| is_named(id) || seen.is_inside(id, is_named))
+    let ids = trace_tasks.tasks.keys().copied();
+    ids.filter(|&id| is_named(id) || trace_tasks.is_inside(id, is_named))
         .collect()
 }
 
 /// What there is instead.
-fn others(name: &TaskName, seen: &TraceTasks) -> String {
-    let tasks = ui::things(seen.tasks.len() as u64, "task");
+fn others(name: &TaskName, trace_tasks: &TraceTasks) -> String {
+    let tasks = ui::things(trace_tasks.tasks.len() as u64, "task");
     let TaskName::Field(field, glob) = name else {
         return format!(", of the {tasks} that have a note; fdr slow --tasks shows numbers");
     };
-    let values = seen.tasks.values().filter_map(|task| task.value.as_deref());
+    let values = trace_tasks
+        .tasks
+        .values()
+        .filter_map(|task| task.value.as_deref());
     let mut values: Vec<&str> = values.take(MAX_NAMES).collect();
     values.sort_unstable();
     values.dedup();

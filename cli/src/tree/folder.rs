@@ -43,7 +43,7 @@ pub(crate) struct Folded {
     pub(crate) tree: Tree,
     /// If the time of one state is counted alone: the time in which a thread's state is not known.
     pub(crate) unknown: Ticks,
-    /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
+    /// In the order of the file, at most [`MAX_DIAGNOSTICS`](crate::damage::MAX_DIAGNOSTICS).
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
 }

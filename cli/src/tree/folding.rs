@@ -53,7 +53,7 @@ pub(crate) struct Folding {
     source: Box<dyn Source>,
     tree: Tree,
     /// What `--filter` shows, if it is given.
-    shown: HashMap<Label, bool>,
+    shown_labels: HashMap<Label, bool>,
     calls: bool,
 }
 
@@ -62,22 +62,22 @@ impl Folding {
     ///
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
-    pub(crate) fn read(asked: &FoldingOptions<'_>, trace: &Path) -> anyhow::Result<Folding> {
-        let mut source = asked.selection.open(trace, asked.filtering)?;
+    pub(crate) fn read(options: &FoldingOptions<'_>, trace: &Path) -> anyhow::Result<Folding> {
+        let mut source = options.selection.open(trace, options.filtering)?;
         // Windows matter only where records are overwritten.
         let info = source.info();
         let windows = match info.threads.iter().any(is_cut) && !trace::is_timeless(info) {
             true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,
             false => None,
         };
-        if let Some(windows) = windows.as_ref().filter(|_| asked.common) {
+        if let Some(windows) = windows.as_ref().filter(|_| options.common) {
             source = selection::from_on(source, windows.common());
         }
-        let ends_early = asked.selection.ends_early();
-        let folded = fold(asked, trace, &*source, ends_early)?;
+        let ends_early = options.selection.ends_early();
+        let folded = fold(options, trace, &*source, ends_early)?;
         let info = source.info();
         let note = windows.and_then(|windows| windows.note(&info.clock));
-        if let Some(note) = note.filter(|_| !asked.common) {
+        if let Some(note) = note.filter(|_| !options.common) {
             let trace = ui::path(trace);
             ui::complain(&format!("{trace}: {note} (--common takes only that)"));
         }
@@ -88,16 +88,16 @@ impl Folding {
                 "{trace}: of {time} of its threads, no state is known"
             ));
         }
-        let shown = match asked.selection.filter() {
-            Some(filter) if asked.filtering == Filtering::Shown => {
-                shown(filter, info, &folded.tree)
+        let shown_labels = match options.selection.filter() {
+            Some(filter) if options.filtering == Filtering::Shown => {
+                shown_labels(filter, info, &folded.tree)
             }
             _ => HashMap::new(),
         };
         Ok(Folding {
             tree: folded.tree,
-            shown,
-            calls: asked.calls,
+            shown_labels,
+            calls: options.calls,
             source,
         })
     }
@@ -113,7 +113,7 @@ impl Folding {
         ends_early: bool,
     ) -> anyhow::Result<Folding> {
         let selection = Selection::default();
-        let asked = FoldingOptions {
+        let options = FoldingOptions {
             filtering: Filtering::Shown,
             selection: &selection,
             per_thread: false,
@@ -121,10 +121,10 @@ impl Folding {
             by,
             common: false,
         };
-        let tree = fold(&asked, trace, &*source, ends_early)?.tree;
+        let tree = fold(&options, trace, &*source, ends_early)?.tree;
         Ok(Folding {
             tree,
-            shown: HashMap::new(),
+            shown_labels: HashMap::new(),
             calls: false,
             source,
         })
@@ -133,7 +133,7 @@ impl Folding {
     /// What a path has by itself: ns, or calls.
     fn value(&self, node: &Node) -> u64 {
         match self.calls {
-            _ if self.shown.get(&self.tree.label_of(node)) == Some(&false) => 0,
+            _ if self.shown_labels.get(&self.tree.label_of(node)) == Some(&false) => 0,
             true => node.calls,
             false => self.source.info().clock.nanos(Ticks(node.own)).0,
         }
@@ -192,7 +192,7 @@ impl Folding {
 
 /// The paths of all calls.
 fn fold(
-    asked: &FoldingOptions<'_>,
+    options: &FoldingOptions<'_>,
     trace: &Path,
     source: &dyn Source,
     ends_early: bool,
@@ -202,12 +202,12 @@ fn fold(
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
     let has_marks = !ends_early;
-    let by = match asked.by {
+    let by = match options.by {
         Some(by) => Some((by, states_of(trace, source.info())?)),
         None => None,
     };
     let make = || {
-        let folder = Folder::new(&untimed, asked.per_thread).one_by_one(one_by_one);
+        let folder = Folder::new(&untimed, options.per_thread).one_by_one(one_by_one);
         let folder = folder.until(source.info().end).with_marks(has_marks);
         folder.with_state(by.clone())
     };
@@ -225,7 +225,7 @@ fn fold(
 
 /// Which labels `--filter` shows. If the filter matches no function, the message names functions of
 /// the trace.
-fn shown(filter: &Filter, info: &TraceInfo, tree: &Tree) -> HashMap<Label, bool> {
+fn shown_labels(filter: &Filter, info: &TraceInfo, tree: &Tree) -> HashMap<Label, bool> {
     let mut shown: HashMap<Label, bool> = HashMap::new();
     for (_, node) in tree.nodes() {
         let is_shown = |label| match label {

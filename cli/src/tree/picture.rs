@@ -136,9 +136,9 @@ fn frame(
     };
     let [before, after] = node.total;
     let share = 100.0 * place.width;
-    let mut said = format!("{name} · {} · {share:.2} %", (words.value)(after));
+    let mut title = format!("{name} · {} · {share:.2} %", (words.value)(after));
     if words.is_change {
-        said.push_str(&format!(
+        title.push_str(&format!(
             " · before {} · {}",
             (words.value)(before),
             change(before, after)
@@ -158,7 +158,7 @@ fn frame(
         place.left,
         place.width,
         svg::escape(name),
-        svg::escape(&said),
+        svg::escape(&title),
         (width - 0.4).max(0.2),
         FRAME - 1.0,
         x + 3.0,

@@ -18,7 +18,7 @@ pub(crate) struct Progress {
     /// Hidden at first, so that its rate is right when it is shown.
     bar: ProgressBar,
     shown: Once,
-    wanted: bool,
+    is_enabled: bool,
 }
 
 impl Progress {
@@ -42,7 +42,7 @@ impl Progress {
         Progress::with_line(None, "", false)
     }
 
-    fn with_line(total: Option<u64>, line: &str, wanted: bool) -> Progress {
+    fn with_line(total: Option<u64>, line: &str, is_enabled: bool) -> Progress {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(line) {
             bar.set_style(style);
@@ -51,13 +51,13 @@ impl Progress {
             started: Instant::now(),
             bar,
             shown: Once::new(),
-            wanted,
+            is_enabled,
         }
     }
 
     /// Adds bytes that were done. Any thread may call this.
     pub(crate) fn add(&self, bytes: u64) {
-        if !self.wanted {
+        if !self.is_enabled {
             return;
         }
         self.bar.inc(bytes);
@@ -77,13 +77,13 @@ impl Drop for Progress {
 /// How much has come, in one line on stderr: only on a terminal, and only while more comes. The cursor stays at the
 /// beginning of the line. So any other output, such as a message or a terminal's `^C`, overwrites the line.
 pub(crate) struct Arrivals {
-    wanted: bool,
+    is_enabled: bool,
     state: Mutex<State>,
 }
 
 struct State {
     /// When the line was shown, or was to be shown, and how much had come by then.
-    shown: Instant,
+    shown_at: Instant,
     before: u64,
     bytes: u64,
     is_visible: bool,
@@ -105,22 +105,22 @@ impl Arrivals {
         Arrivals::with_visibility(false)
     }
 
-    fn with_visibility(wanted: bool) -> Arrivals {
+    fn with_visibility(is_enabled: bool) -> Arrivals {
         let state = State {
-            shown: Instant::now(),
+            shown_at: Instant::now(),
             before: 0,
             bytes: 0,
             is_visible: false,
         };
         Arrivals {
-            wanted,
+            is_enabled,
             state: Mutex::new(state),
         }
     }
 
     /// Adds bytes that came. Any thread may call this.
     pub(crate) fn add(&self, bytes: u64) {
-        if !self.wanted {
+        if !self.is_enabled {
             return;
         }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -141,12 +141,12 @@ impl Arrivals {
 impl State {
     /// The line, if it is time for another one.
     fn line(&mut self, now: Instant) -> Option<Vec<u8>> {
-        let passed = now.saturating_duration_since(self.shown);
+        let passed = now.saturating_duration_since(self.shown_at);
         if passed < BETWEEN {
             return None;
         }
         let rate = (self.bytes - self.before) as f64 / passed.as_secs_f64();
-        (self.shown, self.before, self.is_visible) = (now, self.bytes, true);
+        (self.shown_at, self.before, self.is_visible) = (now, self.bytes, true);
         let text = format!("{}, {}/s\r", size(self.bytes), size(rate as u64));
         Some([CLEAR, text.as_bytes()].concat())
     }
@@ -173,7 +173,7 @@ mod tests {
     fn progress_lines_are_rare_and_reset_the_cursor() {
         let arrivals = Arrivals::hidden();
         let mut state = arrivals.state.lock().expect("one thread");
-        let begin = state.shown;
+        let begin = state.shown_at;
         state.bytes = 3 << 20;
         assert_eq!(state.line(begin + BETWEEN / 2), None);
         let line = state.line(begin + Duration::from_secs(2)).expect("a line");

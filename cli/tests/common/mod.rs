@@ -163,7 +163,7 @@ pub(crate) fn functions(names: &[&str]) -> Vec<Function> {
         file: format!("src/{}.rs", at + 1),
         line: 10 * (at as u32 + 1),
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     names.iter().enumerate().map(function).collect()
 }

@@ -220,7 +220,7 @@ impl Receiver<'_> {
     fn extra(&self, ended: &EndedCall<Data>) -> Option<Extra> {
         let own = ended.call.data.extra.as_deref();
         let states = self.states.filter(|_| !ended.untimed).and_then(|states| {
-            let known = states.known(self.tid, ended.call.start, ended.end);
+            let known = states.in_stretch(self.tid, ended.call.start, ended.end);
             let is_known = known.unknown == Ticks(0);
             is_known.then_some((known.spent.running.0, known.spent.waiting.0))
         });

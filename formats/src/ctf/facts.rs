@@ -11,8 +11,8 @@ use super::stream::{Event, Reader};
 use crate::bytes::groups;
 use crate::facts::{self, Value};
 use crate::model::{
-    Account, Cause, Counts, CpuId, Function, FunctionId, Module, Sample, State, Switch, Thread,
-    ThreadId, Ticks, TraceInfo, What,
+    Account, Cause, Counts, CpuId, Function, FunctionId, FunctionKind, Module, Sample, State,
+    Switch, Thread, ThreadId, Ticks, TraceInfo,
 };
 use crate::note_class::NoteClass;
 use crate::notes::MAX_FIELDS;
@@ -176,7 +176,7 @@ impl Fields<'_, '_> {
             file: self.text("file")?,
             line: self.number("line") as u32,
             untimed: false,
-            what: What::of(self.number("what") as u8),
+            kind: FunctionKind::from_number(self.number("what") as u8),
         })
     }
 

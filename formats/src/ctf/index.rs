@@ -79,7 +79,7 @@ pub(super) fn index(folder: &Path) -> Result<Index, Error> {
         facts: Facts::default(),
         shared: Vec::new(),
         start: None,
-        told: DiagnosticList::default(),
+        diagnostics: DiagnosticList::default(),
         index: Index {
             metadata,
             schema,
@@ -134,13 +134,13 @@ struct Indexer {
     /// Per file: places of its threads.
     shared: Vec<Vec<usize>>,
     start: Option<u64>,
-    told: DiagnosticList,
+    diagnostics: DiagnosticList,
 }
 
 impl Indexer {
     fn complain(&mut self, file: usize, offset: u64, what: &str) {
         let what = format!("of {}: {what}", self.index.files[file].name);
-        self.told.add(offset, what);
+        self.diagnostics.add(offset, what);
     }
 
     fn file(&mut self, file: usize) -> Result<(), Error> {
@@ -304,7 +304,7 @@ impl Indexer {
         self.index.info.start = self.start.map(Ticks);
         self.index.lanes = lanes(&self.shared, self.index.info.threads.len());
         debug_assert_eq!(self.shared.len(), files);
-        self.index.diagnostics = self.told.finish();
+        self.index.diagnostics = self.diagnostics.finish();
         self.index
     }
 }
@@ -313,15 +313,15 @@ impl Indexer {
 #[derive(Default)]
 struct Threads {
     list: Vec<usize>,
-    seen: Vec<bool>,
+    is_listed: Vec<bool>,
 }
 
 impl Threads {
     fn add(&mut self, place: usize) {
-        if self.seen.len() <= place {
-            self.seen.resize(place + 1, false);
+        if self.is_listed.len() <= place {
+            self.is_listed.resize(place + 1, false);
         }
-        if !std::mem::replace(&mut self.seen[place], true) {
+        if !std::mem::replace(&mut self.is_listed[place], true) {
             self.list.push(place);
         }
     }

@@ -186,15 +186,15 @@ fn event_name(info: &TraceInfo, id: u32) -> String {
 /// The classes of a trace that is written.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NoteClasses {
-    known: BTreeMap<NoteClass, u8>,
+    ids: BTreeMap<NoteClass, u8>,
     /// Classes that no fact has described yet.
-    pub(super) untold: Vec<(u8, NoteClass)>,
+    pub(super) undescribed: Vec<(u8, NoteClass)>,
     /// Their texts in the metadata.
     pub(super) text: String,
     /// The trace has notes or names.
     pub(super) is_used: bool,
     /// The metadata does not have all of this yet.
-    pub(super) is_untold: bool,
+    pub(super) is_metadata_old: bool,
     /// Notes that had to be written without a class of their own, because there were too many classes.
     pub(super) classless: u64,
 }
@@ -202,7 +202,7 @@ pub(super) struct NoteClasses {
 impl NoteClasses {
     /// The trace has what only these classes hold.
     pub(super) fn begin(&mut self) {
-        self.is_untold |= !self.is_used;
+        self.is_metadata_old |= !self.is_used;
         self.is_used = true;
     }
 
@@ -238,18 +238,18 @@ impl NoteClasses {
             NoteKind::Event | NoteKind::Arguments => {}
         }
         let class = NoteClass::from_note(note)?;
-        if let Some(&id) = self.known.get(&class) {
+        if let Some(&id) = self.ids.get(&class) {
             return Some(id);
         }
-        let next = usize::from(FIRST) + self.known.len();
+        let next = usize::from(FIRST) + self.ids.len();
         let Ok(id) = u8::try_from(next) else {
             self.classless += 1;
             return None;
         };
         self.text.push_str(&class.text(id, info));
-        self.untold.push((id, class.clone()));
-        self.known.insert(class, id);
-        self.is_untold = true;
+        self.undescribed.push((id, class.clone()));
+        self.ids.insert(class, id);
+        self.is_metadata_old = true;
         Some(id)
     }
 }

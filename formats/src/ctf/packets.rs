@@ -25,7 +25,7 @@ pub(super) struct Packets {
     sequence: u64,
     last: Option<u64>,
     /// The number of lost records that the last packet stated.
-    told: u64,
+    stated_lost: u64,
 }
 
 impl Packets {
@@ -45,7 +45,7 @@ impl Packets {
 
     /// The number of lost records that the last packet stated.
     pub(super) fn stated_lost(&self) -> u64 {
-        self.told
+        self.stated_lost
     }
 
     /// Whether an event can be added without a new packet in front of it.
@@ -82,7 +82,7 @@ impl Packets {
         self.open = Some((self.buffer.len(), head));
         self.buffer.extend([0; HEAD_SIZE]);
         self.sequence += 1;
-        self.told = discarded;
+        self.stated_lost = discarded;
     }
 
     /// The place for an event of that time, which is not before `last`. A packet is open.

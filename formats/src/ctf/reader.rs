@@ -110,7 +110,7 @@ pub(super) fn decode_lane(
         parts.push(Part {
             file: *file,
             reader,
-            told: 0,
+            reported: 0,
             cpu: None,
             lost: 0,
             discarded: 0,
@@ -136,7 +136,7 @@ struct Part<'a> {
     file: usize,
     reader: Reader<'a>,
     /// Bytes whose progress was reported.
-    told: u64,
+    reported: u64,
     /// The CPU that its packet is of.
     cpu: Option<u32>,
     /// The number of events that are missing before the next one.
@@ -197,9 +197,9 @@ impl Decoder<'_> {
         loop {
             let step = part.reader.step()?;
             let position = part.reader.position();
-            if position - part.told >= PROGRESS || matches!(step, Step::End) {
-                progress(position - part.told);
-                part.told = position;
+            if position - part.reported >= PROGRESS || matches!(step, Step::End) {
+                progress(position - part.reported);
+                part.reported = position;
             }
             match step {
                 Step::Event(event) => return Ok(Some(event)),

@@ -313,8 +313,8 @@ pub(super) fn trace(
         Fact::End => end.map(Value::Number),
         _ => fact.get(info),
     };
-    let told = TRACE_BITS.iter().filter(|(fact, _)| value(*fact).is_some());
-    let mut bits = Some(told.fold(0, |bits, (_, bit)| bits | bit));
+    let stated = TRACE_BITS.iter().filter(|(fact, _)| value(*fact).is_some());
+    let mut bits = Some(stated.fold(0, |bits, (_, bit)| bits | bit));
     fact(TRACE, time, out);
     for &(fact, _) in TRACE_NAMES {
         if !fact.is_text() {
@@ -338,7 +338,7 @@ pub(super) fn function(time: u64, function: &Function, out: &mut Vec<u8>) {
     out.extend(function.id.0.to_le_bytes());
     out.extend(function.line.to_le_bytes());
     if !is_called {
-        out.push(function.what as u8);
+        out.push(function.kind as u8);
     }
     text(&function.name, out);
     text(&function.file, out);

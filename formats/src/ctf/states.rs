@@ -22,7 +22,7 @@ const SAMPLE: u8 = 1;
 const ACCOUNT: u8 = 2;
 const MODULE: u8 = 3;
 /// The state that is not known.
-const NOT_KNOWN: u8 = 3;
+const UNKNOWN_STATE: u8 = 3;
 
 /// The stream class in the metadata.
 pub(super) const STREAM: &str = "
@@ -114,7 +114,7 @@ impl ScheduleEntry<'_> {
             ScheduleEntry::Switch(switch) => {
                 out.extend(switch.thread.0.to_le_bytes());
                 out.extend(switch.cpu.0.to_le_bytes());
-                out.push(switch.to.map_or(NOT_KNOWN, |state| state as u8));
+                out.push(switch.to.map_or(UNKNOWN_STATE, |state| state as u8));
             }
             ScheduleEntry::Sample(sample) => {
                 out.extend(sample.thread.0.to_le_bytes());

@@ -107,11 +107,11 @@ impl Walk<'_> {
         match node {
             Node::Integer(integer) => {
                 let value = self.integer(integer)?;
-                self.say(|text| number(text, value, integer));
+                self.push_text(|text| number(text, value, integer));
             }
             Node::Enum(integer, labels) => {
                 let value = self.integer(integer)?;
-                self.say(|text| label(text, value, integer, labels));
+                self.push_text(|text| label(text, value, integer, labels));
             }
             Node::Float {
                 size,
@@ -122,7 +122,7 @@ impl Walk<'_> {
                 self.align(*align)?;
                 let bits = self.bits(*size, *big)?;
                 self.values.set(*slot, bits);
-                self.say(|text| match size {
+                self.push_text(|text| match size {
                     32 => write!(text, "{:?}", f32::from_bits(bits as u32)),
                     _ => write!(text, "{:?}", f64::from_bits(bits)),
                 });
@@ -151,9 +151,9 @@ impl Walk<'_> {
                 let option = place
                     .and_then(|place| options.get(place))
                     .ok_or(Stop::Tag)?;
-                self.say(|text| write!(text, "{{ {} = ", option.name));
+                self.push_text(|text| write!(text, "{{ {} = ", option.name));
                 self.node(&option.node)?;
-                self.say(|text| text.write_str(" }"));
+                self.push_text(|text| text.write_str(" }"));
             }
         }
         Ok(())
@@ -162,16 +162,16 @@ impl Walk<'_> {
     fn structure(&mut self, fields: &[Field]) -> Result<(), Stop> {
         for (at, field) in fields.iter().enumerate() {
             let before = if at == 0 { "{ " } else { ", " };
-            self.say(|text| write!(text, "{before}{} = ", field.name));
+            self.push_text(|text| write!(text, "{before}{} = ", field.name));
             self.node(&field.node)?;
         }
         let end = if fields.is_empty() { "{ }" } else { " }" };
-        self.say(|text| text.write_str(end));
+        self.push_text(|text| text.write_str(end));
         Ok(())
     }
 
     #[inline]
-    fn say(&mut self, what: impl FnOnce(&mut String) -> std::fmt::Result) {
+    fn push_text(&mut self, what: impl FnOnce(&mut String) -> std::fmt::Result) {
         let text = self.text.as_mut();
         if let Some(text) = text.filter(|text| text.len() < TEXT_MOST) {
             // Writing to a String does not fail.
@@ -255,7 +255,7 @@ impl Walk<'_> {
         };
         self.values.set_place(slot, self.at / 8, size as u64);
         self.at += (size as u64 + 1) * 8;
-        self.say(|text| quoted(text, &rest[..size]));
+        self.push_text(|text| quoted(text, &rest[..size]));
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl Walk<'_> {
         let bytes = self.view.get(start..start + size as usize).unwrap_or(&[]);
         if text {
             let end = bytes.iter().position(|byte| *byte == 0);
-            self.say(|text| quoted(text, &bytes[..end.unwrap_or(bytes.len())]));
+            self.push_text(|text| quoted(text, &bytes[..end.unwrap_or(bytes.len())]));
             return Ok(());
         }
         for (at, bytes) in bytes.chunks((element.size / 8) as usize).enumerate() {
@@ -292,12 +292,12 @@ impl Walk<'_> {
                 break;
             }
             let before = if at == 0 { "[" } else { ", " };
-            self.say(|text| {
+            self.push_text(|text| {
                 text.push_str(before);
                 number(text, extend(whole(bytes, element.big), element), element)
             });
         }
-        self.say(|text| text.write_str(if size == 0 { "[]" } else { "]" }));
+        self.push_text(|text| text.write_str(if size == 0 { "[]" } else { "]" }));
         Ok(())
     }
 
@@ -306,14 +306,14 @@ impl Walk<'_> {
         for at in 0..count {
             let before = self.at;
             let sign = if at == 0 { "[" } else { ", " };
-            self.say(|text| text.write_str(sign));
+            self.push_text(|text| text.write_str(sign));
             self.node(element)?;
             // Elements without bits never end.
             if self.at == before {
                 break;
             }
         }
-        self.say(|text| text.write_str(if count == 0 { "[]" } else { "]" }));
+        self.push_text(|text| text.write_str(if count == 0 { "[]" } else { "]" }));
         Ok(())
     }
 }

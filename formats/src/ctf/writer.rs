@@ -23,7 +23,9 @@ use super::record::{self, FACTS, NO_CPU};
 use super::states;
 use super::thread_encoder::{CutShort, OpenThread, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble};
+use crate::model::{
+    Call, ClockFaults, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo,
+};
 use crate::note_values::in_nanos;
 use crate::sink::{Losses, Sink};
 use crate::snapshot_json::{self, Attribute, Head, Value};
@@ -69,7 +71,7 @@ impl CtfWriter {
         }
         let text = metadata::text(info, uuid, times.offset, &notes);
         folder.write("metadata", text.as_bytes())?;
-        notes.is_untold = false;
+        notes.is_metadata_old = false;
         let mut losses = Losses::default();
         let far = times.anchor.is_some_and(|(here, unix)| {
             i128::from(unix) - i128::from(here) != i128::from(times.offset)
@@ -77,7 +79,7 @@ impl CtfWriter {
         let what = "anchors of the clock over 292 years from 1970: other readers do not see them";
         losses.add(what, far.into());
         let what = "what is known to be wrong with the clock: left out";
-        losses.add(what, (info.clock.trouble != Trouble::default()).into());
+        losses.add(what, (info.clock.faults != ClockFaults::default()).into());
         losses.add_untimed(&info.functions);
         Ok(CtfWriter {
             folder,
@@ -199,7 +201,7 @@ impl CtfWriter {
 
     /// Writes the metadata again if it lacks a class.
     fn describe(&mut self) -> Result<(), Error> {
-        if std::mem::take(&mut self.notes.is_untold) {
+        if std::mem::take(&mut self.notes.is_metadata_old) {
             let text = metadata::text(&self.info, self.uuid, self.times.offset, &self.notes);
             self.folder.write("metadata", text.as_bytes())?;
         }
@@ -236,7 +238,7 @@ impl CtfWriter {
             record::function(time, function, room(&mut self.facts, time));
             self.write_full_facts()?;
         }
-        for (id, class) in std::mem::take(&mut self.notes.untold) {
+        for (id, class) in std::mem::take(&mut self.notes.undescribed) {
             record::class(time, id, &class, room(&mut self.facts, time));
             self.write_full_facts()?;
         }

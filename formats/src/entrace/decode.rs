@@ -35,7 +35,7 @@ pub(super) fn decode(
         batches: ThreadBatches::new(threads, sink),
         stacks: threads.iter().map(|_| Stack::default()).collect(),
         arguments: Vec::new(),
-        told: DiagnosticList::default(),
+        diagnostics: DiagnosticList::default(),
         done: 0,
         progress,
     };
@@ -71,7 +71,7 @@ struct Decoder<'a> {
     batches: ThreadBatches<'a>,
     stacks: Vec<Stack>,
     arguments: Vec<(u32, u64)>,
-    told: DiagnosticList,
+    diagnostics: DiagnosticList,
     /// Bytes whose progress was reported.
     done: u64,
     progress: &'a (dyn Fn(u64) + Sync),
@@ -116,10 +116,10 @@ impl Decoder<'_> {
         let placed = when.and_then(|(thread, start)| Some((self.batches.place(thread)?, start)));
         if let Some((place, start)) = placed {
             self.leave(frame, place, entry.parent, start);
-            let said = self.said(entry, start);
+            let attributes = self.split_attributes(entry, start);
             let function = self.index.names.function(decoded);
-            self.call(frame, place, start, function, &said);
-            if said.foreign {
+            self.call(frame, place, start, function, &attributes);
+            if attributes.foreign {
                 self.foreign(entry, place, start);
             }
         }
@@ -132,26 +132,28 @@ impl Decoder<'_> {
         place: usize,
         start: Ticks,
         function: FunctionId,
-        said: &EntryAttributes,
+        attributes: &EntryAttributes,
     ) {
-        self.edge_cpu(place, start, said.cpu);
-        if said.flags & flags::LONE_EXIT != 0 {
-            self.batches.call(place, exit(start, function, said.flags));
+        self.edge_cpu(place, start, attributes.cpu);
+        if attributes.flags & flags::LONE_EXIT != 0 {
+            self.batches
+                .call(place, exit(start, function, attributes.flags));
         } else {
             let call = Call {
                 time: start,
                 function,
                 edge: Edge::Entry,
-                synthetic: said.flags & flags::SYNTHETIC_ENTRY != 0,
-                has_arguments: !self.arguments.is_empty() || said.flags & flags::NO_ARGUMENTS != 0,
+                synthetic: attributes.flags & flags::SYNTHETIC_ENTRY != 0,
+                has_arguments: !self.arguments.is_empty()
+                    || attributes.flags & flags::NO_ARGUMENTS != 0,
             };
             self.batches.call(place, call);
             self.stacks[place].open.push(Open {
                 index: frame.index,
                 function,
-                flags: said.flags,
-                end: said.end,
-                exit_cpu: said.exit_cpu,
+                flags: attributes.flags,
+                end: attributes.end,
+                exit_cpu: attributes.exit_cpu,
             });
         }
         for &(_, value) in &self.arguments {
@@ -160,34 +162,34 @@ impl Decoder<'_> {
     }
 
     /// Splits the attributes; arguments go to `self.arguments`, in order.
-    fn said(&mut self, entry: &Entry<'_>, start: Ticks) -> EntryAttributes {
+    fn split_attributes(&mut self, entry: &Entry<'_>, start: Ticks) -> EntryAttributes {
         self.arguments.clear();
-        let mut said = EntryAttributes {
+        let mut attributes = EntryAttributes {
             foreign: entry.message.is_some(),
             ..EntryAttributes::default()
         };
         for &(name, value) in &entry.attributes {
             match (name, value) {
                 ("tid" | "start_ns" | "function", Value::U64(_)) => {}
-                ("cpu", Value::U64(value)) => said.cpu = cpu(value),
-                ("exit_cpu", Value::U64(value)) => said.exit_cpu = cpu(value),
-                ("flags", Value::U64(value)) => said.flags = value as u8,
+                ("cpu", Value::U64(value)) => attributes.cpu = cpu(value),
+                ("exit_cpu", Value::U64(value)) => attributes.exit_cpu = cpu(value),
+                ("flags", Value::U64(value)) => attributes.flags = value as u8,
                 ("duration_ns", Value::U64(value)) => {
-                    said.end = start.0.checked_add(value).map(Ticks)
+                    attributes.end = start.0.checked_add(value).map(Ticks)
                 }
                 ("duration_ns", Value::I64(value)) => {
-                    said.end = start.0.checked_add_signed(value).map(Ticks);
+                    attributes.end = start.0.checked_add_signed(value).map(Ticks);
                 }
                 (name, Value::U64(value)) => {
                     let number = facts::argument(name).unwrap_or(u32::MAX);
                     self.arguments.push((number, value));
                 }
-                _ => said.foreign = true,
+                _ => attributes.foreign = true,
             }
         }
         // In the order of bytes, `arg10` comes before `arg2`. The sort is stable.
         self.arguments.sort_by_key(|&(number, _)| number);
-        said
+        attributes
     }
 
     /// Text, and attributes that this project's calls do not have.
@@ -225,7 +227,7 @@ impl Decoder<'_> {
                 "the parent of entry {}, {parent}, is no open call of the same thread: ignored",
                 frame.index
             );
-            self.told.add(frame.offset, what);
+            self.diagnostics.add(frame.offset, what);
         }
     }
 
@@ -255,7 +257,7 @@ impl Decoder<'_> {
             facts::unsigned(entry, "tid").and_then(|thread| self.batches.place(ThreadId(thread)))
         else {
             let what = "an event without `tid`: left out";
-            self.told.add(frame.offset, what);
+            self.diagnostics.add(frame.offset, what);
             return;
         };
         let number = |name| facts::unsigned(entry, name);
@@ -310,7 +312,7 @@ impl Decoder<'_> {
             }
         }
         self.batches.finish();
-        for diagnostic in std::mem::take(&mut self.told).finish() {
+        for diagnostic in std::mem::take(&mut self.diagnostics).finish() {
             self.batches.sink().diagnostic(diagnostic);
         }
     }
@@ -347,7 +349,7 @@ pub(super) struct ThreadBatches<'a> {
 #[derive(Debug, Default)]
 struct Batch {
     calls: Vec<Call>,
-    told: bool,
+    reported: bool,
 }
 
 impl<'a> ThreadBatches<'a> {
@@ -395,7 +397,7 @@ impl<'a> ThreadBatches<'a> {
     pub(super) fn finish(&mut self) {
         for place in 0..self.batches.len() {
             self.hand_over(place);
-            if !self.batches[place].told {
+            if !self.batches[place].reported {
                 self.turn(place);
             }
         }
@@ -422,7 +424,7 @@ impl<'a> ThreadBatches<'a> {
         if let (Some(thread), Some(batch)) = (self.threads.get(place), self.batches.get_mut(place))
         {
             self.now = Some(place);
-            batch.told = true;
+            batch.reported = true;
             self.sink.thread(thread);
         }
     }

@@ -198,7 +198,7 @@ fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: EntryPosition,
     };
     let entry = Entry {
         parent: at.parent,
-        message: shown(extra),
+        message: printable_text(extra),
         metadata: facts::own(name),
         attributes: list.into_iter().flatten().collect(),
     };
@@ -206,7 +206,7 @@ fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: EntryPosition,
 }
 
 /// A payload as a viewer would show it, if it is text.
-fn shown(data: &[u8]) -> Option<&str> {
+fn printable_text(data: &[u8]) -> Option<&str> {
     let short = (1..=MAX_TEXT).contains(&data.len());
     let text = std::str::from_utf8(data).ok().filter(|_| short)?;
     (!text.chars().any(char::is_control)).then_some(text)

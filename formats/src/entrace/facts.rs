@@ -4,7 +4,7 @@
 use super::record::{Entry, Level, Metadata, Value};
 use crate::facts::{self, Fact, Names};
 use crate::identity::Part;
-use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo, What};
+use crate::model::{Function, FunctionId, FunctionKind, Thread, ThreadId, Ticks, TraceInfo};
 
 /// Target of the entries that are no calls.
 pub(super) const TARGET: &str = "fdr";
@@ -190,7 +190,7 @@ pub(super) fn encode_function(function: &Function, parent: u32) -> Entry<'_> {
         nonzero("line", function.line.into()),
         text("name", &function.name),
         truth("untimed", function.untimed),
-        nonzero("what", function.what as u64),
+        nonzero("what", function.kind as u64),
     ];
     entry(FUNCTION, parent, list)
 }
@@ -208,7 +208,7 @@ pub(super) fn decode_function(entry: &Entry<'_>) -> Option<Function> {
             ("name", Value::String(value)) => value.clone_into(&mut function.name),
             ("untimed", Value::Bool(value)) => function.untimed = value,
             ("what", Value::U64(value)) => {
-                function.what = What::of(u8::try_from(value).unwrap_or(u8::MAX));
+                function.kind = FunctionKind::from_number(u8::try_from(value).unwrap_or(u8::MAX));
             }
             _ => {}
         }

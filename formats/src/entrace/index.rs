@@ -32,10 +32,10 @@ pub(super) struct Index {
 
 /// Reads a file once.
 pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
-    let mut told = DiagnosticList::default();
-    let layout = layout(bytes, &mut told)?;
+    let mut diagnostics = DiagnosticList::default();
+    let layout = layout(bytes, &mut diagnostics)?;
     let mut pass = Pass {
-        told,
+        diagnostics,
         layout,
         info: TraceInfo {
             format: layout.kind.to_string(),
@@ -57,14 +57,14 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
         Flow::On
     })?;
     if let Some((offset, what)) = missing {
-        pass.told.add(offset, what);
+        pass.diagnostics.add(offset, what);
     }
     pass.pool(bytes)?;
     Ok(pass.finish())
 }
 
 /// Head and tables.
-fn layout(bytes: &dyn ReadAt, told: &mut DiagnosticList) -> Result<Layout, Error> {
+fn layout(bytes: &dyn ReadAt, diagnostics: &mut DiagnosticList) -> Result<Layout, Error> {
     let mut head = [0; HEAD_SIZE];
     let count = bytes.read_at(0, &mut head)?;
     let kind = decode_head(head.get(..count).unwrap_or(&[]));
@@ -82,7 +82,7 @@ fn layout(bytes: &dyn ReadAt, told: &mut DiagnosticList) -> Result<Layout, Error
         Ok(tables) => {
             (layout.first, layout.tables) = (tables.entries, Some(tables));
             if let Some((offset, what)) = tables.wrong {
-                told.add(
+                diagnostics.add(
                     offset,
                     format!("{what}: only the entries themselves were relied on"),
                 );
@@ -96,14 +96,14 @@ fn layout(bytes: &dyn ReadAt, told: &mut DiagnosticList) -> Result<Layout, Error
                 None => "no entry was found".to_owned(),
             };
             let what = format!("the tables of offsets and children can't be read ({why}): {done}");
-            told.add(offset, what);
+            diagnostics.add(offset, what);
         }
     }
     Ok(layout)
 }
 
 struct Pass {
-    told: DiagnosticList,
+    diagnostics: DiagnosticList,
     layout: Layout,
     info: TraceInfo,
     names: Names,
@@ -123,7 +123,7 @@ struct Pass {
 impl Pass {
     fn look(&mut self, frame: &Frame<'_>) {
         if let Some(problem) = &frame.problem {
-            self.told.add(frame.offset, problem);
+            self.diagnostics.add(frame.offset, problem);
         }
         let Some(decoded) = &frame.content else {
             self.holes += 1;
@@ -134,7 +134,7 @@ impl Pass {
         if frame.index == 0 {
             if parent != 0 {
                 let what = format!("the root has the parent {parent}: ignored");
-                self.told.add(frame.offset, what);
+                self.diagnostics.add(frame.offset, what);
             }
             return;
         }
@@ -145,12 +145,12 @@ impl Pass {
                  told from its time",
                 frame.index
             );
-            self.told.add(frame.offset, what);
+            self.diagnostics.add(frame.offset, what);
         }
         let entry = &decoded.entry;
         if self.layout.kind.version == Version::V2 && !entry.is_sorted() {
             let what = "the attributes are not sorted: ENTRACE's own tools may not find them";
-            self.told.add(frame.offset, what);
+            self.diagnostics.add(frame.offset, what);
         }
         if entry.metadata.target == facts::TARGET && self.own(entry) {
             return;
@@ -251,7 +251,7 @@ impl Pass {
         let place = tables::first_mistake(bytes, tables.pool, &parents)?;
         let what = "the pool gives this entry to another parent than the entry names, or leaves \
                     one out: the entries' own parents were taken";
-        self.told.add(place.unwrap_or(tables.pool), what);
+        self.diagnostics.add(place.unwrap_or(tables.pool), what);
         Ok(())
     }
 
@@ -262,7 +262,7 @@ impl Pass {
                 "{} entries without `start_ns` and `tid` among others that have them: left out",
                 self.untimed
             );
-            self.told.add(self.first_untimed, what);
+            self.diagnostics.add(self.first_untimed, what);
         }
         if timed {
             let start = self.info.start.into_iter().chain(self.start).min();
@@ -279,7 +279,7 @@ impl Pass {
             layout: self.layout,
             info: self.info,
             names: self.names,
-            diagnostics: self.told.finish(),
+            diagnostics: self.diagnostics.finish(),
             timed,
             holes: self.holes,
         }

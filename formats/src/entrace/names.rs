@@ -14,7 +14,7 @@ pub(super) struct Names {
     /// By the metadata's bytes. A function has several keys if a number was written in more bytes than
     /// necessary.
     by_metadata: HashMap<Box<[u8]>, FunctionId>,
-    known: HashSet<FunctionId>,
+    described: HashSet<FunctionId>,
     functions: Vec<Function>,
     /// Calls of functions that the file does not describe. Their number is chosen when all functions are
     /// known.
@@ -38,7 +38,7 @@ impl Names {
         if function.is_called() {
             self.by_metadata.entry(key.into()).or_insert(function.id);
         }
-        if self.known.insert(function.id) {
+        if self.described.insert(function.id) {
             self.functions.push(function);
         }
     }
@@ -52,11 +52,11 @@ impl Names {
             file: metadata.file.unwrap_or_default().to_owned(),
             line: metadata.line.unwrap_or_default(),
             untimed: false,
-            what: Default::default(),
+            kind: Default::default(),
         };
         if let Some(id) = numbered(&decoded.entry) {
             let nameless = facts::labelled(metadata) == Some(id);
-            if self.known.insert(id) && !nameless {
+            if self.described.insert(id) && !nameless {
                 let function = function();
                 self.functions.push(Function { id, ..function });
             }
@@ -70,7 +70,8 @@ impl Names {
         encode_metadata(metadata, &mut shortest);
         if let Some(&id) = self.by_metadata.get(&*shortest) {
             self.by_metadata.insert(key.into(), id);
-        } else if let Some(id) = facts::labelled(metadata).filter(|id| !self.known.contains(id)) {
+        } else if let Some(id) = facts::labelled(metadata).filter(|id| !self.described.contains(id))
+        {
             self.by_metadata.insert(key.into(), id);
         } else {
             self.open_places.insert(key.into(), self.open.len());
@@ -94,7 +95,7 @@ impl Names {
             }
             let free = |id: &u32| {
                 let id = FunctionId(*id);
-                !self.known.contains(&id) && !taken.contains(&id)
+                !self.described.contains(&id) && !taken.contains(&id)
             };
             let id = FunctionId((next..u32::MAX).find(free).unwrap_or(u32::MAX));
             next = id.0.saturating_add(1);
@@ -142,7 +143,7 @@ fn numbered(entry: &Entry<'_>) -> Option<FunctionId> {
 }
 
 /// The most bytes of a text or of bytes that are shown.
-const SHOWN: usize = 64;
+const MAX_SHOWN_BYTES: usize = 64;
 
 /// The message, and all attributes but unsigned numbers and those to `skip`.
 pub(super) fn describe(entry: &Entry<'_>, skip: impl Fn(&str) -> bool) -> String {
@@ -169,16 +170,16 @@ pub(super) fn attributes(text: &mut String, entry: &Entry<'_>) {
         text.push(' ');
         short(text, name);
         text.push('=');
-        put(text, value, SHOWN);
+        put(text, value, MAX_SHOWN_BYTES);
     }
 }
 
 /// Text with invisible characters escaped, cut if it is long.
 pub(super) fn short(text: &mut String, name: &str) {
-    for letter in name.chars().take(SHOWN) {
+    for letter in name.chars().take(MAX_SHOWN_BYTES) {
         text.extend(letter.escape_debug());
     }
-    if name.chars().nth(SHOWN).is_some() {
+    if name.chars().nth(MAX_SHOWN_BYTES).is_some() {
         text.push('…');
     }
 }

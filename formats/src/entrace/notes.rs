@@ -18,7 +18,7 @@ use crate::notes::{MAX_FIELDS, NoteKind};
 /// The attribute that makes an entry a note.
 const NOTE: &str = "fdr.note";
 /// Names that an entry needs for itself.
-const TAKEN: &[&str] = &["start_ns", "tid"];
+const RESERVED_NAMES: &[&str] = &["start_ns", "tid"];
 /// The most values: two for each field, and a span.
 const MAX: usize = 2 * MAX_FIELDS + 1;
 
@@ -63,7 +63,7 @@ pub(super) fn put(
         None => ("", 0),
     };
     let types = class.types().unwrap_or_default();
-    let names = class.names(&table.names, FIELD_NAME, TAKEN);
+    let names = class.names(&table.names, FIELD_NAME, RESERVED_NAMES);
     let mut order: Vec<usize> = (0..names.len().min(note.values.len())).collect();
     order.sort_by_key(|&nth| &names[nth]);
     let place_of = |nth: usize| order.iter().position(|&other| other == nth).unwrap_or(0);
@@ -122,7 +122,7 @@ pub(super) fn note(entry: &Entry<'_>) -> Option<(NoteKind, Vec<u8>)> {
     };
     let (word, places) = word.split_once(':')?;
     let class = NoteClass::parse(word)?;
-    let own = |name: &str| name == NOTE || TAKEN.contains(&name);
+    let own = |name: &str| name == NOTE || RESERVED_NAMES.contains(&name);
     let named = entry.attributes.iter();
     let named: Vec<RecordValue<'_>> = named
         .filter(|(name, _)| !own(name))

@@ -94,7 +94,7 @@ pub(super) fn each(
         window: Window::new(bytes, WINDOW),
         offsets: tables.map(|tables| Numbers::new(bytes, tables.offsets)),
         expected: None,
-        told: tables.is_some_and(|tables| tables.wrong.is_some()),
+        reported: tables.is_some_and(|tables| tables.wrong.is_some()),
         credit: CREDIT,
     };
     let count = tables.map_or(u64::MAX, |tables| tables.count);
@@ -135,7 +135,7 @@ struct Walker<'a> {
     /// Place of the next entry, by the table.
     expected: Option<u64>,
     /// The fault of the table was reported.
-    told: bool,
+    reported: bool,
     /// Bytes that may still be read for entries that claim to be longer than they are.
     credit: usize,
 }
@@ -206,8 +206,8 @@ impl Walker<'_> {
                         self.credit = self.credit.saturating_sub(held.min(size as usize));
                         contradicted(self.bytes, self.layout, &mut frame, length)?;
                     }
-                    if offset.is_some_and(|offset| offset != body) && !self.told {
-                        self.told = true;
+                    if offset.is_some_and(|offset| offset != body) && !self.reported {
+                        self.reported = true;
                         frame.problem = Some(misplaced(offset.unwrap_or_default()));
                     }
                     let next = at + frame.size;

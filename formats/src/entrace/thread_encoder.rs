@@ -206,12 +206,12 @@ impl ThreadEncoder {
 
     fn exit(&mut self, call: &Call, function: u32, time: u64, moved: bool, store: &mut Store<'_>) {
         self.arguments = false;
-        let mut said = 0;
+        let mut exit_flags = 0;
         if call.synthetic {
-            said |= flags::SYNTHETIC_EXIT;
+            exit_flags |= flags::SYNTHETIC_EXIT;
         }
         if call.edge == Edge::TailExit {
-            said |= flags::TAIL_EXIT;
+            exit_flags |= flags::TAIL_EXIT;
         }
         let is = |open: &Open| open.item.number == function;
         let known = match self.rule.exit(&self.open, is) {
@@ -226,10 +226,10 @@ impl ThreadEncoder {
         let fits = |open: &Open| open.item.time.saturating_sub(time) <= i64::MAX as u64;
         let open = if known { self.open.pop() } else { None };
         let Some(mut open) = open.filter(fits) else {
-            return self.lone_exit(function, time, moved, said, store);
+            return self.lone_exit(function, time, moved, exit_flags, store);
         };
         open.item.end = time;
-        open.item.flags |= said;
+        open.item.flags |= exit_flags;
         open.item.has |= has::END;
         if let Some(cpu) = self.cpu.filter(|_| moved) {
             open.item.exit_cpu = cpu.0;
@@ -244,12 +244,12 @@ impl ThreadEncoder {
         function: u32,
         time: u64,
         moved: bool,
-        said: u8,
+        exit_flags: u8,
         store: &mut Store<'_>,
     ) {
         let mut item = self.item(Kind::Call, Some(time));
         item.number = function;
-        item.flags = said | flags::LONE_EXIT;
+        item.flags = exit_flags | flags::LONE_EXIT;
         self.on_cpu(&mut item, self.cpu.filter(|_| moved));
         store.put(&item, &[]);
     }

@@ -85,7 +85,7 @@ pub(super) struct DecoderState {
     /// The place of our first event. From there on, attributes have our meaning.
     pub(super) ours: Option<u64>,
     pub(super) earliest: Option<u64>,
-    pub(super) told: DiagnosticList,
+    pub(super) diagnostics: DiagnosticList,
     /// The beginning of the last damaged bytes.
     damage: Option<u64>,
     pending: Option<Pending>,
@@ -103,7 +103,7 @@ impl DecoderState {
             trace: None,
             ours: None,
             earliest: None,
-            told: DiagnosticList::default(),
+            diagnostics: DiagnosticList::default(),
             damage: None,
             pending: None,
         }
@@ -120,7 +120,7 @@ impl DecoderState {
             Unit::Damage(what) => {
                 self.complete();
                 self.damage = Some(found.offset);
-                self.told.add(found.offset, what.clone());
+                self.diagnostics.add(found.offset, what.clone());
             }
         }
         Step::default()
@@ -131,7 +131,7 @@ impl DecoderState {
             let name = facts::lossy(metadata.name);
             let bytes = metadata.value.len();
             let what = format!("option {name:?} with {bytes} bytes is unknown; it is skipped");
-            return self.told.add(offset, what);
+            return self.diagnostics.add(offset, what);
         };
         let Epochs { first, base } = &mut self.epochs;
         first.get_or_insert(epoch);
@@ -148,7 +148,7 @@ impl DecoderState {
     #[inline]
     fn event(&mut self, event: &Event<'_>, offset: u64, size: u64) -> Step {
         if let Some(what) = scan::trouble(event, size) {
-            self.told.add(offset, what);
+            self.diagnostics.add(offset, what);
         }
         let own = facts::own(event);
         if self.pending.is_some() && own != Some(OwnEvent::More) {
@@ -157,11 +157,11 @@ impl DecoderState {
         let (start, end) = (self.ticks(event.start), self.ticks(event.end));
         if end < start {
             let what = "an event that ends before it starts: taken for one without duration";
-            self.told.add(offset, what);
+            self.diagnostics.add(offset, what);
         }
         if event.end.checked_add(self.shift).is_none() {
             let what = "the time of an event does not fit 64 bits of ns since the first epoch";
-            self.told.add(offset, what);
+            self.diagnostics.add(offset, what);
         }
         let gap = self.gap(event, own, offset, end);
         if let Some(own) = own {
@@ -220,7 +220,7 @@ impl DecoderState {
                         "{events} events of stream {stream} are missing in front of this one: its \
                          number is {counter}, not {expected}"
                     );
-                    self.told.add(at, what);
+                    self.diagnostics.add(at, what);
                 }
                 let time = Ticks(end);
                 Some(Item {
@@ -235,7 +235,7 @@ impl DecoderState {
                     "stream {stream} goes back: the number of this event is {counter}, not \
                      {expected}; events came out of order, or another trace begins"
                 );
-                self.told.add(at, what);
+                self.diagnostics.add(at, what);
                 None
             }
         }
@@ -314,7 +314,7 @@ impl DecoderState {
             Some(pending) if Some(pending.key) == key => pending.fact.add(event),
             _ => {
                 let what = "the event that this one continues is not in front of it; it is skipped";
-                self.told.add(offset, what);
+                self.diagnostics.add(offset, what);
             }
         }
     }
@@ -330,14 +330,14 @@ impl DecoderState {
         if pending.escaped {
             fact.unescape();
         }
-        let told = match fact {
+        let problem = match fact {
             Fact::Trace(info) => self.describe_trace(*info),
             Fact::Function(facts) => self.names.declare(offset, facts),
             Fact::Thread(facts) => self.streams.describe(facts),
             Fact::None => None,
         };
-        if let Some(what) = told {
-            self.told.add(offset, what);
+        if let Some(what) = problem {
+            self.diagnostics.add(offset, what);
         }
     }
 

@@ -45,7 +45,7 @@ pub(super) fn function_fact(
     parts.count("line", function.line.into());
     parts.count("untimed", function.untimed.into());
     #[cfg(feature = "read")]
-    parts.count("what", function.what as u64);
+    parts.count("what", function.kind as u64);
     parts.end();
 }
 

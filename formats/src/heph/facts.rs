@@ -54,7 +54,7 @@ use super::record::{Attribute, Event, Value};
 use crate::escaped::{unescape, unescape_text};
 use crate::facts::{self, Fact, Names};
 use crate::identity::Part;
-use crate::model::{Counts, CpuId, TraceInfo, What};
+use crate::model::{Counts, CpuId, FunctionKind, TraceInfo};
 
 /// The stream of facts. No thread is written to it.
 pub(super) const FACTS: u32 = u32::MAX;
@@ -243,7 +243,7 @@ pub(super) struct FunctionFacts {
     pub(super) file: String,
     pub(super) line: u32,
     pub(super) untimed: bool,
-    pub(super) what: What,
+    pub(super) kind: FunctionKind,
 }
 
 impl FunctionFacts {
@@ -264,7 +264,7 @@ impl FunctionFacts {
                 (b"line", Value::Unsigned(line)) => self.line = u32::try_from(line).unwrap_or(0),
                 (b"untimed", Value::Unsigned(untimed)) => self.untimed = untimed == 1,
                 (b"what", Value::Unsigned(what)) => {
-                    self.what = What::of(u8::try_from(what).unwrap_or(u8::MAX));
+                    self.kind = FunctionKind::from_number(u8::try_from(what).unwrap_or(u8::MAX));
                 }
                 _ => {}
             }

@@ -37,7 +37,7 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     if epochs.first != epochs.base {
         (state, plan) = pass(bytes, epochs)?;
     }
-    let diagnostics = std::mem::take(&mut state.told).finish();
+    let diagnostics = std::mem::take(&mut state.diagnostics).finish();
     let ours = state.ours;
     let (mut info, renumbered) = info(state);
     if plan.may_overlap() {

@@ -17,7 +17,7 @@ use crate::notes::Note;
 use crate::source::{Listing, Record, Visit};
 
 /// The most values of an array that are shown.
-const SHOWN: usize = 64;
+const MAX_SHOWN_VALUES: usize = 64;
 /// A longer line shows no further attributes.
 const MAX_LINE: usize = 64 * 1024;
 
@@ -84,7 +84,10 @@ fn metadata_line(detail: &mut String, metadata: &Metadata<'_>) {
     let _ = match metadata.epoch() {
         Some(epoch) => write!(detail, "{name}={epoch} ns since 1970"),
         None => {
-            let shown = metadata.value.get(..SHOWN).unwrap_or(metadata.value);
+            let shown = metadata
+                .value
+                .get(..MAX_SHOWN_VALUES)
+                .unwrap_or(metadata.value);
             write!(detail, "{name:?} \"{}\"", shown.escape_ascii())
         }
     };
@@ -110,7 +113,7 @@ fn event_line(detail: &mut String, event: &Event<'_>, size: u64) {
             let _ = write!(detail, " … {more} more attributes");
             break;
         }
-        describe(detail, &attribute, SHOWN);
+        describe(detail, &attribute, MAX_SHOWN_VALUES);
     }
     if let Some(what) = scan::trouble(event, size) {
         let _ = write!(detail, " ({what})");

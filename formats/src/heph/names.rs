@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::facts::{self, FunctionFacts, ThreadFacts};
 use super::rows;
-use crate::model::{Function, FunctionId, Thread, ThreadId, What};
+use crate::model::{Function, FunctionId, FunctionKind, Thread, ThreadId};
 use crate::text;
 
 /// Ids from here down are for functions that one of our traces does not declare. The ids of other
@@ -35,7 +35,7 @@ pub(super) struct Names {
     by_name: HashMap<Box<[u8]>, FunctionId>,
     /// The function that a number means at the present place of the file.
     by_number: HashMap<u32, FunctionId>,
-    given: u32,
+    used_numbers: u32,
     renumbered: Renumbered,
 }
 
@@ -99,14 +99,14 @@ impl Names {
             file,
             line,
             untimed,
-            what,
+            kind,
         } = facts;
         let Some(number) = id else {
             return Some("a function without a number; it is skipped".into());
         };
-        let mut told = None;
+        let mut problem = None;
         let adopted = self.by_name.get(name.as_bytes()).copied();
-        let adopted = adopted.filter(|_| what == What::Calls);
+        let adopted = adopted.filter(|_| kind == FunctionKind::Calls);
         let adopted =
             adopted.filter(|id| self.entries.get(id).is_some_and(|entry| !entry.declared));
         let known = self.by_number.get(&number).copied().or(adopted);
@@ -114,13 +114,13 @@ impl Names {
             None => self.place(number),
             Some(entry) if !entry.declared => entry.function.id,
             Some(Entry { function, .. }) => {
-                if (&function.name, &function.file, function.line, function.what)
-                    == (&name, &file, line, what)
+                if (&function.name, &function.file, function.line, function.kind)
+                    == (&name, &file, line, kind)
                 {
                     return None;
                 }
                 let id = self.free(true);
-                told = Some(format!(
+                problem = Some(format!(
                     "function #{number} is described as another one than before: it is #{} from \
                      here on",
                     id.0
@@ -137,7 +137,7 @@ impl Names {
             let changes = self.renumbered.0.entry(number).or_default();
             changes.push((offset, id));
         }
-        if !name.is_empty() && what == What::Calls {
+        if !name.is_empty() && kind == FunctionKind::Calls {
             self.by_name.entry(name.as_bytes().into()).or_insert(id);
         }
         let function = Function {
@@ -146,11 +146,11 @@ impl Names {
             file,
             line,
             untimed,
-            what,
+            kind,
         };
         let declared = true;
         self.entries.insert(id, Entry { function, declared });
-        told
+        problem
     }
 
     /// The number itself as id, if no function has that id.
@@ -167,11 +167,11 @@ impl Names {
     fn free(&mut self, ours: bool) -> FunctionId {
         loop {
             let id = FunctionId(if ours {
-                HIGHEST.wrapping_sub(self.given)
+                HIGHEST.wrapping_sub(self.used_numbers)
             } else {
-                self.given + 1
+                self.used_numbers + 1
             });
-            self.given += 1;
+            self.used_numbers += 1;
             if !self.entries.contains_key(&id) {
                 return id;
             }
@@ -206,7 +206,7 @@ struct Counter {
     /// When that ended, in ticks.
     end: u64,
     /// Whether a diagnostic has reported that times go back.
-    told: bool,
+    reported: bool,
 }
 
 /// The conclusion from an event's number about earlier events.
@@ -250,7 +250,7 @@ impl Streams {
             next: counter.wrapping_add(1),
             offset,
             end,
-            told: false,
+            reported: false,
         };
         let place = match self.current {
             Some((current, place)) if current == stream => place,
@@ -267,7 +267,7 @@ impl Streams {
         let before = std::mem::replace(
             last,
             Counter {
-                told: last.told,
+                reported: last.reported,
                 ..next
             },
         );
@@ -280,9 +280,9 @@ impl Streams {
                 end: before.end,
                 offset: before.offset,
             },
-            _ if before.told => Gap::None,
+            _ if before.reported => Gap::None,
             _ => {
-                last.told = true;
+                last.reported = true;
                 Gap::Back(expected)
             }
         }
@@ -345,7 +345,7 @@ impl Streams {
             return Some("a thread without a stream; it is skipped".into());
         };
         let key = (stream, facts.substream);
-        let mut told = None;
+        let mut problem = None;
         let lane = match self.lanes.get(&key) {
             Some(&lane) => lane,
             None => self.begin(key, facts.thread),
@@ -359,7 +359,7 @@ impl Streams {
                 }
                 self.threads[lane].id = id;
             } else {
-                told = Some(format!(
+                problem = Some(format!(
                     "stream {stream} has the thread id {id} of another one; it is {before} here"
                 ));
             }
@@ -373,7 +373,7 @@ impl Streams {
         if let Some(name) = facts.name {
             thread.name = name;
         }
-        told
+        problem
     }
 }
 

@@ -16,7 +16,7 @@ const NAME: usize = 32;
 /// The most bytes that are read of a note. An escaped byte has three.
 const MAX: usize = 3 * MAX_BYTES + 4096;
 /// The attribute of an `fdr:more` event that names what it continues.
-const TAKEN: &[&str] = &["of"];
+const RESERVED_NAMES: &[&str] = &["of"];
 
 /// The description of the event of a note.
 pub(super) fn description(class: &NoteClass, names: &NoteNames) -> String {
@@ -58,7 +58,7 @@ pub(super) fn escape_texts(note: &mut NoteValues<'_>) -> u64 {
 /// Puts the attributes of a note.
 pub(super) fn put(parts: &mut Parts<'_>, note: &NoteValues<'_>, names: &NoteNames) {
     parts.text(NOTE, &note.class.word());
-    let names = note.class.names(names, NAME, TAKEN);
+    let names = note.class.names(names, NAME, RESERVED_NAMES);
     for (name, value) in names.iter().zip(&note.values) {
         match value {
             Value::Unsigned(number) => parts.number(name, *number),

@@ -313,7 +313,7 @@ fn functions_have_one_id_each() {
         file: String::new(),
         line,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let mut names = Names::default();
     assert_eq!(names.declare(0, facts(5, "a", 1)), None);
@@ -330,8 +330,8 @@ fn functions_have_one_id_each() {
         "it is the one that was called"
     );
     assert_eq!(names.call(b"b", Some(8), true), unknown);
-    let told = names.declare(90, facts(5, "other", 1)).expect("a change");
-    assert!(told.contains("#5"), "{told}");
+    let problem = names.declare(90, facts(5, "other", 1)).expect("a change");
+    assert!(problem.contains("#5"), "{problem}");
     let other = names.call(b"other", None, true);
     assert_eq!(names.call(b"a", Some(5), true), other);
     assert_eq!(names.call(b"a", None, true), FunctionId(5));

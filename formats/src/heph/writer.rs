@@ -11,7 +11,7 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Edge, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
-use crate::writer::{Writer, tell_kept};
+use crate::writer::{Writer, return_first_error};
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 64 * 1024;
@@ -47,7 +47,7 @@ impl<W: Write> Out<W> {
         if self.failed.is_none() {
             self.failed = self.out.flush().err();
         }
-        Ok(tell_kept(&mut self.failed)?)
+        Ok(return_first_error(&mut self.failed)?)
     }
 }
 

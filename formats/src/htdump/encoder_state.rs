@@ -13,13 +13,13 @@ use crate::bytes::ByteOrder;
 use crate::escaped::escape;
 use crate::facts::Value;
 #[cfg(feature = "read")]
-use crate::model::What;
+use crate::model::FunctionKind;
 use crate::model::{Function, FunctionId, Thread, TraceInfo};
 use crate::number_map::NumberMap;
 use crate::sink::Losses;
 use crate::spans::Span;
 use crate::text;
-use crate::writer::tell_kept;
+use crate::writer::return_first_error;
 
 /// Bytes that are handed over at a time.
 const CHUNK: usize = 128 * 1024;
@@ -194,7 +194,7 @@ impl<W: Write> EncoderState<W> {
     /// Gives all bytes to the output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.write();
-        tell_kept(&mut self.failed)?;
+        return_first_error(&mut self.failed)?;
         self.out.flush()
     }
 }
@@ -258,10 +258,10 @@ impl Encoder {
 
     /// The facts of the trace.
     pub(super) fn trace(&mut self, out: &mut Vec<u8>, info: &TraceInfo) {
-        let told = TRACE_BITS
+        let stated = TRACE_BITS
             .iter()
             .filter(|(fact, _)| fact.get(info).is_some());
-        let bits = told.fold(0, |bits, (_, bit)| bits | bit);
+        let bits = stated.fold(0, |bits, (_, bit)| bits | bit);
         let mut record = self.begin(out, klass::TRACE, 0).u32(bits as u32);
         for (fact, _) in TRACE_NAMES {
             record = match fact.get(info) {
@@ -325,10 +325,10 @@ impl Encoder {
     /// A name that only notes use.
     #[cfg(feature = "read")]
     fn name(&mut self, out: &mut Vec<u8>, function: &Function) {
-        let what = match function.what {
-            What::Calls => 0,
-            What::Event => known::EVENT,
-            What::Name => known::NAME,
+        let what = match function.kind {
+            FunctionKind::Calls => 0,
+            FunctionKind::Event => known::EVENT,
+            FunctionKind::Name => known::NAME,
         };
         let _ = self
             .begin(out, klass::FUNCTION, 0)

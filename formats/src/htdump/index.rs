@@ -11,7 +11,7 @@ use super::klass::known;
 use super::names::{IdentifierMap, Names};
 use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
 use super::scan::{Course, Event, RecordContent, Step, Tables, Walker};
-use super::schema::{Label, Meaning, Schema, shown};
+use super::schema::{Label, Meaning, Schema, printable_name};
 use super::stream_starts::StreamStarts;
 use crate::bytes::{ByteOrder, ReadAt};
 use crate::edges::{LaneCounter, Plan, Planner};
@@ -42,7 +42,7 @@ pub(super) fn index(file: &dyn ReadAt) -> Result<Index, Error> {
             "the stream does not begin with its byte order: taken for {}-endian",
             word(order)
         );
-        indexer.gathered.told.add(0, what);
+        indexer.gathered.diagnostics.add(0, what);
     }
     indexer.tables.set_order(0, order);
     indexer.file(file)?;
@@ -115,7 +115,7 @@ impl Learner {
     }
 
     /// Takes the description of a klass from a record that has one.
-    fn take(&mut self, event: &Event<'_>, told: &mut DiagnosticList) {
+    fn take(&mut self, event: &Event<'_>, diagnostics: &mut DiagnosticList) {
         let text = |name| String::from_utf8_lossy(event.text(name));
         match event.layout.meaning {
             Meaning::Klass => {
@@ -133,7 +133,7 @@ impl Learner {
                     event.named("data_type") as u8,
                 );
                 if let Err(what) = described {
-                    told.add(event.offset, what);
+                    diagnostics.add(event.offset, what);
                 }
             }
             _ => {}
@@ -142,12 +142,12 @@ impl Learner {
 }
 
 /// Reports a faulty layout at the first record that has it.
-fn tell(event: &Event<'_>, told: &mut DiagnosticList) {
+fn report_layout(event: &Event<'_>, diagnostics: &mut DiagnosticList) {
     let (layout, klass, offset) = (event.layout, event.header.klass, event.offset);
-    let name = shown(&layout.name);
+    let name = printable_name(&layout.name);
     if layout.assumed {
         let what = format!("klass {klass} was not announced: read as HawkTracer's {name}");
-        told.add(offset, what);
+        diagnostics.add(offset, what);
     }
     let Meaning::Call { label, .. } = layout.meaning else {
         return;
@@ -156,14 +156,14 @@ fn tell(event: &Event<'_>, told: &mut DiagnosticList) {
     let places = layout.places.iter().enumerate();
     let left: Vec<String> = places
         .filter(|&(at, place)| !place.kind.is_number() && !is_label(at))
-        .map(|(_, place)| shown(&place.name))
+        .map(|(_, place)| printable_name(&place.name))
         .take(3)
         .collect();
     if !left.is_empty() {
         let left = left.join(", ");
         let what =
             format!("calls of klass {name} have fields that are no numbers: {left}; left out");
-        told.add(offset, what);
+        diagnostics.add(offset, what);
     }
 }
 
@@ -197,7 +197,7 @@ impl Indexer {
             };
             let left = to - offset;
             let what = format!("{what}: {left} bytes are left out, {up_to}");
-            self.gathered.told.add(offset, what);
+            self.gathered.diagnostics.add(offset, what);
             self.tables.skip(offset, to);
             offset = to;
         }
@@ -240,11 +240,11 @@ impl Indexer {
                 return Ok(Err(format!("byte order {order} is neither 0 nor 1")));
             }
             RecordContent::Event(event) => {
-                let told = &mut self.gathered.told;
+                let diagnostics = &mut self.gathered.diagnostics;
                 if is_new {
-                    tell(&event, told);
+                    report_layout(&event, diagnostics);
                 }
-                self.learner.take(&event, told);
+                self.learner.take(&event, diagnostics);
                 (event.size(), self.gathered.take(&event))
             }
             RecordContent::Cut => {
@@ -313,7 +313,7 @@ impl Threads {
 /// The facts that the pass has collected so far.
 #[derive(Debug, Default)]
 pub(super) struct IndexState {
-    pub(super) told: DiagnosticList,
+    pub(super) diagnostics: DiagnosticList,
     names: Names,
     threads: Threads,
     planner: Planner,
@@ -393,7 +393,7 @@ impl IndexState {
         if let Meaning::Call { duration, .. } = event.layout.meaning {
             if item.end.since(item.start).0 != event.number(duration) {
                 let what = "a call ends after 2^64 ns: its end is moved there".to_owned();
-                self.told.add(event.offset, what);
+                self.diagnostics.add(event.offset, what);
             }
         }
         if items::is_timed(&event.layout.meaning) {
@@ -414,7 +414,7 @@ impl IndexState {
                  for them",
                 unmapped.len() - 1
             );
-            self.told.add(offset, what);
+            self.diagnostics.add(offset, what);
         }
         let mut info = self.info;
         info.functions = functions;
@@ -430,7 +430,7 @@ impl IndexState {
         drop(orders);
         Index {
             info,
-            diagnostics: self.told.finish(),
+            diagnostics: self.diagnostics.finish(),
             tables,
             ties,
             threads: self.threads,

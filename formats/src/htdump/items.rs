@@ -272,10 +272,10 @@ pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
 /// The facts of a function in our klass: its identifier in the file, and the function.
 pub(super) fn function(event: &Event<'_>) -> (u64, Function) {
     let bits = event.named("known");
-    let what = match (bits & known::EVENT, bits & known::NAME) {
-        (0, 0) => model::What::Calls,
-        (_, 0) => model::What::Event,
-        _ => model::What::Name,
+    let kind = match (bits & known::EVENT, bits & known::NAME) {
+        (0, 0) => model::FunctionKind::Calls,
+        (_, 0) => model::FunctionKind::Event,
+        _ => model::FunctionKind::Name,
     };
     let function = Function {
         id: FunctionId(event.named("function") as u32),
@@ -283,7 +283,7 @@ pub(super) fn function(event: &Event<'_>) -> (u64, Function) {
         file: unescape_text(event.text("file")),
         line: event.named("line") as u32,
         untimed: false,
-        what,
+        kind,
     };
     (event.named("identifier"), function)
 }

@@ -114,7 +114,7 @@ pub(super) const INSIDE: Field = u8("inside");
 pub(super) const THREAD_ID: &str = "thread_id";
 
 /// Names of fields by which parsers and viewers know headers, calls and mappings.
-pub(super) fn known_to_viewers() -> &'static [&'static str] {
+pub(super) fn names_of_viewers() -> &'static [&'static str] {
     &[
         "base",
         "type",

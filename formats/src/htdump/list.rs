@@ -7,7 +7,7 @@ use super::index::{Index, WINDOW};
 use super::items::{self, Naming};
 use super::names::Replay;
 use super::scan::{Course, Event, Step};
-use super::schema::shown;
+use super::schema::printable_name;
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{FunctionId, Ticks};
@@ -16,7 +16,7 @@ use crate::source::{Listing, Record, Visit};
 use crate::text;
 
 /// The most bytes of a record's fields that are shown.
-const SHOWN: usize = 400;
+const MAX_SHOWN_BYTES: usize = 400;
 
 /// Visits every record of the file.
 pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
@@ -51,7 +51,7 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
                         time: number.map(|_| Ticks(event.header.time)),
                         function,
                         note: note.as_ref().map(|(kind, body)| (*kind, &body[..])),
-                        kind: &shown(&event.layout.name),
+                        kind: &printable_name(&event.layout.name),
                         ..Record::default()
                     })?;
                 }
@@ -79,8 +79,8 @@ fn fields(
 ) -> (Option<u64>, Option<FunctionId>) {
     let _ = write!(detail, "id={}", event.header.number);
     items::describe(event, detail);
-    if detail.len() > SHOWN {
-        detail.truncate(text::cut(detail, SHOWN).len());
+    if detail.len() > MAX_SHOWN_BYTES {
+        detail.truncate(text::cut(detail, MAX_SHOWN_BYTES).len());
         detail.push('…');
     }
     let mut called = None;
@@ -95,7 +95,7 @@ fn fields(
     });
     if let Some(id) = called {
         let name = index.info.function(id).map_or("?", |found| &found.name);
-        let _ = write!(detail, " function={id} {}", shown(name));
+        let _ = write!(detail, " function={id} {}", printable_name(name));
     }
     (item.map(|(number, _)| number), called)
 }

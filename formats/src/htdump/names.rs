@@ -39,9 +39,9 @@ impl FunctionEntry {
     }
 
     /// Whether our klass repeats the same description. `named`: with its name.
-    fn is_told_as(&self, function: &Function, named: bool) -> bool {
+    fn is_described_by(&self, function: &Function, named: bool) -> bool {
         let known = &self.function;
-        (&known.file, known.line, known.what) == (&function.file, function.line, function.what)
+        (&known.file, known.line, known.kind) == (&function.file, function.line, function.kind)
             && (!named || known.name == function.name)
     }
 }
@@ -52,7 +52,7 @@ pub(super) struct Names {
     functions: Vec<FunctionEntry>,
     of_identifier: HashMap<u64, usize>,
     of_label: HashMap<String, usize>,
-    taken: HashSet<u32>,
+    used_numbers: HashSet<u32>,
     /// The last number that was given.
     last: u32,
     ties: IdentifierMap,
@@ -160,10 +160,10 @@ impl Names {
             let known = &self.functions[at];
             known.own && known.number == id.0
         });
-        let told = old.map(|at| &self.functions[at]);
-        let old = match told.filter(|known| known.listed && listed) {
+        let entry = old.map(|at| &self.functions[at]);
+        let old = match entry.filter(|known| known.listed && listed) {
             // The description is repeated, as for late readers; its label follows.
-            Some(known) if known.is_told_as(&function, named) => return,
+            Some(known) if known.is_described_by(&function, named) => return,
             // The function is another program's. Its stream begins where the previous one was cut off.
             Some(_) => None,
             None => old,
@@ -179,13 +179,13 @@ impl Names {
         }
     }
 
-    fn add(&mut self, function: Function, wanted: Option<u32>, own: bool) -> usize {
-        let number = wanted.unwrap_or_default();
-        let wanted = wanted.filter(|&id| self.taken.insert(id));
-        let id = wanted.unwrap_or_else(|| {
+    fn add(&mut self, function: Function, preferred: Option<u32>, own: bool) -> usize {
+        let number = preferred.unwrap_or_default();
+        let preferred = preferred.filter(|&id| self.used_numbers.insert(id));
+        let id = preferred.unwrap_or_else(|| {
             loop {
                 self.last = self.last.wrapping_add(1);
-                if self.taken.insert(self.last) {
+                if self.used_numbers.insert(self.last) {
                     break self.last;
                 }
             }

@@ -22,7 +22,7 @@
 use std::collections::BTreeMap;
 
 use super::fields::{FieldLayout, Kind};
-use super::klass::{Announcer, INSIDE, THREAD_ID, known_to_viewers};
+use super::klass::{Announcer, INSIDE, THREAD_ID, names_of_viewers};
 use super::record::{Builder, STRUCT, TEXT, UNSIGNED};
 use crate::escaped::{escape, label};
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
@@ -44,20 +44,20 @@ pub(super) const FIELDS: usize = 2;
 #[derive(Debug, Default)]
 pub(super) struct Klasses {
     pub(super) names: NoteNames,
-    known: BTreeMap<NoteClass, u32>,
+    klass_of: BTreeMap<NoteClass, u32>,
 }
 
 impl Klasses {
     /// The klass of a class, and whether it is new. `None`: there are too many.
     pub(super) fn klass(&mut self, class: &NoteClass) -> Option<(u32, bool)> {
-        if let Some(&klass) = self.known.get(class) {
+        if let Some(&klass) = self.klass_of.get(class) {
             return Some((klass, false));
         }
-        if self.known.len() >= MAX && !class.is_body() {
+        if self.klass_of.len() >= MAX && !class.is_body() {
             return None;
         }
-        let klass = FIRST + self.known.len() as u32;
-        self.known.insert(class.clone(), klass);
+        let klass = FIRST + self.klass_of.len() as u32;
+        self.klass_of.insert(class.clone(), klass);
         Some((klass, true))
     }
 
@@ -77,7 +77,7 @@ impl Klasses {
         announcer.described(klass, (UNSIGNED, 4, "HT_ThreadId"), THREAD_ID);
         let word = format!("{PREFIX}{}", class.word());
         announcer.described(klass, (UNSIGNED, 1, &word), INSIDE.name);
-        let names = class.names(&self.names, FIELD_NAME, known_to_viewers());
+        let names = class.names(&self.names, FIELD_NAME, names_of_viewers());
         for (name, &of) in names.iter().zip(&types) {
             announcer.described(klass, described(of), name);
         }

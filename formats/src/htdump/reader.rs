@@ -75,9 +75,9 @@ fn events(
     let mut replay = Replay::new(&index.ties);
     let mut lookup = Lookup::new(file, &index.tables, &index.ties);
     let mut course = Course::new(file, &index.tables, WINDOW);
-    let mut untold = 0;
+    let mut unreported = 0;
     while let Some(step) = course.next()? {
-        untold += match &step {
+        unreported += match &step {
             Step::Event(event) => {
                 let item = items::item(event, |naming| match naming {
                     Naming::Identifier(identifier) => replay.identifier(event.offset, identifier),
@@ -92,9 +92,9 @@ fn events(
             }
             Step::Gap(from, to) => to - from,
         };
-        if untold >= WINDOW as u64 {
-            progress(untold);
-            untold = 0;
+        if unreported >= WINDOW as u64 {
+            progress(unreported);
+            unreported = 0;
         }
     }
     sorter.finish(sink, &mut lookup)?;
@@ -102,6 +102,6 @@ fn events(
     for (thread, _) in quiet.filter(|(_, busy)| !**busy) {
         sink.thread(thread);
     }
-    progress(untold);
+    progress(unreported);
     Ok(())
 }

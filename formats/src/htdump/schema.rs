@@ -28,7 +28,7 @@ const MAX_FIELD_BYTES: u64 = 4096;
 /// and fields.
 const MAX_NAME: usize = 1024;
 /// The most characters of a foreign name in a message.
-const SHOWN: usize = 60;
+const MAX_SHOWN_CHARS: usize = 60;
 
 /// The layout of a klass's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Schema {
             return Ok(());
         }
         let (type_name, name) = (cut(type_name), cut(name));
-        let shown = shown(name);
+        let shown = printable_name(name);
         let Some(klass) = self.klasses.get_mut(&id).filter(|klass| !klass.assumed) else {
             return Err(format!(
                 "field {shown} of klass {id}, which was not announced: ignored"
@@ -200,7 +200,7 @@ impl Schema {
             let Some(field) = klass.fields.get(*next) else {
                 let lacking = klass.count.saturating_sub(klass.fields.len());
                 if lacking > 0 {
-                    let name = shown(&klass.name);
+                    let name = printable_name(&klass.name);
                     return Err(format!(
                         "{lacking} fields of klass {name} were not described"
                     ));
@@ -211,7 +211,7 @@ impl Schema {
             *next += 1;
             steps += 1;
             if steps > MAX_FIELDS {
-                let name = shown(&top.name);
+                let name = printable_name(&top.name);
                 return Err(format!("klass {name} has more than {MAX_FIELDS} fields"));
             }
             let (in_front, is_event) = (
@@ -223,11 +223,12 @@ impl Schema {
                 (STRUCT, true) => header_places(&mut places),
                 (STRUCT, false) => {
                     let inner = self.named(&field.type_name).ok_or_else(|| {
-                        let (name, of) = (shown(&top.name), shown(&field.type_name));
+                        let (name, of) =
+                            (printable_name(&top.name), printable_name(&field.type_name));
                         format!("klass {name} contains {of}, which was not announced")
                     })?;
                     if depth >= MAX_DEPTH {
-                        let name = shown(&top.name);
+                        let name = printable_name(&top.name);
                         return Err(format!(
                             "klass {name} contains itself, or {MAX_DEPTH} klasses in one another"
                         ));
@@ -271,7 +272,7 @@ fn place(field: &DescribedField, of: &str) -> Result<FieldLayout, String> {
         (DOUBLE, 8) => Kind::Double,
         (_, 0..=MAX_FIELD_BYTES) => Kind::Opaque,
         (kind, size) => {
-            let (name, of) = (shown(&field.name), shown(of));
+            let (name, of) = (printable_name(&field.name), printable_name(of));
             return Err(format!(
                 "field {name} of klass {of} has {size} bytes of kind {kind}"
             ));
@@ -319,13 +320,13 @@ fn finish(id: u32, top: &AnnouncedKlass, places: Vec<FieldLayout>, is_call: bool
 }
 
 /// A foreign name in a message: bounded, and without characters that a terminal would obey.
-pub(super) fn shown(name: &str) -> String {
+pub(super) fn printable_name(name: &str) -> String {
     let mut text: String = name
         .chars()
-        .take(SHOWN)
+        .take(MAX_SHOWN_CHARS)
         .flat_map(char::escape_debug)
         .collect();
-    if name.chars().nth(SHOWN).is_some() {
+    if name.chars().nth(MAX_SHOWN_CHARS).is_some() {
         text.push('…');
     }
     text

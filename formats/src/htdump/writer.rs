@@ -10,7 +10,7 @@ use super::record::{Builder, MAX_RECORD};
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
 use crate::escaped::escape;
-use crate::model::{Call, Edge, Function, Mark, Nanos, Thread, Ticks, TraceInfo, Trouble};
+use crate::model::{Call, ClockFaults, Edge, Function, Mark, Nanos, Thread, Ticks, TraceInfo};
 use crate::number_map::NumberMap;
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
@@ -75,8 +75,8 @@ impl<W: Write> HtdumpWriter<W> {
     pub fn new(out: W, order: ByteOrder, info: &TraceInfo) -> HtdumpWriter<W> {
         let mut output = EncoderState::new(out, order, info);
         let what = "what is known to be wrong with the clock: left out";
-        let trouble = info.clock.trouble != Trouble::default();
-        output.losses.add(what, trouble.into());
+        let faults = info.clock.faults != ClockFaults::default();
+        output.losses.add(what, faults.into());
         output.losses.add_untimed(&info.functions);
         HtdumpWriter {
             scale: Scale::new(info.clock.frequency),

@@ -2,7 +2,7 @@
 
 use super::layout::{self, SLOT_SIZE};
 use super::reader::Ring;
-use crate::model::{Clock, Ticks, Trouble};
+use crate::model::{Clock, ClockFaults, Ticks};
 
 impl Ring {
     /// The clock of the records.
@@ -17,10 +17,10 @@ impl Ring {
             constant: header.is_clock_constant(),
             nonstop: header.is_clock_nonstop(),
             anchor: Some((Ticks(header.start_ticks), header.start_realtime)),
-            trouble: Trouble {
+            faults: ClockFaults {
                 skew_ns: header.clock_skew_ns(),
                 steps_back: self.steps_back(),
-                ..Trouble::default()
+                ..ClockFaults::default()
             },
             ..Clock::default()
         }

@@ -83,11 +83,11 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Head {
     /// Number of the newest command.
-    pub asked: u32,
+    pub requested: u32,
     /// Number of the last command that has an answer.
     pub answered: u32,
     /// Number of the last command that was read.
-    pub taken: u32,
+    pub received: u32,
     /// Whether a thread of the process reads commands.
     pub listens: bool,
     /// Bytes from the block's start to the moments; 0: there are none.
@@ -99,9 +99,9 @@ pub struct Head {
 pub fn decode_head(bytes: &[u8]) -> Option<Head> {
     let word = |at| number(bytes, at);
     Some(Head {
-        asked: word(0)?,
+        requested: word(0)?,
         answered: word(4)?,
-        taken: word(8)?,
+        received: word(8)?,
         listens: word(12)? != 0,
         moments: word(16)?,
     })
@@ -150,9 +150,9 @@ fn encode(number: u32, kind: u32, text: &str) -> Vec<u8> {
 
 fn decode(numbered: u32, bytes: &[u8]) -> Option<(u32, &str)> {
     let (kind, length) = (number(bytes, 0)?, number(bytes, 4)?);
-    let wanted = u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
+    let stated = u64::from_le_bytes(*bytes.get(8..)?.first_chunk()?);
     let text = bytes.get(TEXT_AT..)?.get(..usize::try_from(length).ok()?)?;
-    let is_whole = wanted == check(numbered, kind, text);
+    let is_whole = stated == check(numbered, kind, text);
     let text = std::str::from_utf8(text).ok().filter(|_| is_whole)?;
     Some((kind, text))
 }
@@ -236,7 +236,7 @@ mod tests {
     fn a_head_typed_by_hand() {
         let bytes = b"\x05\0\0\0\x03\0\0\0\x04\0\0\0\x01\0\0\0\0\x20\0\0";
         let head = decode_head(bytes).expect("a head");
-        assert_eq!((head.asked, head.answered, head.taken), (5, 3, 4));
+        assert_eq!((head.requested, head.answered, head.received), (5, 3, 4));
         assert!(head.listens);
         assert_eq!(head.moments, 8192);
         assert_eq!(decode_head(&bytes[..19]), None);

@@ -42,7 +42,7 @@ impl<'a> FileSlot<'a> {
     /// region has if no more have space. Then the chunks behind them are empty.
     pub(super) fn round(&self, slot: &Slot) -> io::Result<u64> {
         let (all, fewer) = (self.header.region_size / CHUNK as u64, slot.chunks);
-        let can_be = (1..all).contains(&fewer) && fewer <= slot.given.into();
+        let can_be = (1..all).contains(&fewer) && fewer <= slot.chunks_with_space.into();
         Ok(match can_be && self.is_unused_behind(fewer, all)? {
             true => fewer,
             false => all,

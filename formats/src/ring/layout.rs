@@ -29,7 +29,7 @@ use super::schedule::Anchor;
 use crate::bytes::{ByteOrder, Fields};
 use crate::identity;
 #[cfg(feature = "read")]
-use crate::model::{Function, FunctionId, What};
+use crate::model::{Function, FunctionId, FunctionKind};
 use crate::moments::MAX_BYTES;
 
 /// The type of the words of a part: [`Plain`] in a reader's copies, atomic in the recorder's mapping.
@@ -291,7 +291,7 @@ decoded! {
         /// The upper half of the last record's ticks, which is never `u32::MAX`.
         high: W::U32,
         /// How many chunks have space, from the start of the region. It never falls, even if the owner changes.
-        given: W::U32,
+        chunks_with_space: W::U32,
         /// Address of the slot's [`OpenCalls`]. 0: the slot has no totals, so each call leaves its records.
         open_calls: W::U64,
     }
@@ -311,11 +311,11 @@ decoded! {
 #[repr(C, align(64))]
 pub struct Control<W: Words = Plain> {
     /// Number of the newest command. The tool writes it, and the dumper sleeps on it.
-    pub asked: W::U32,
+    pub requested: W::U32,
     /// Number of the last command that has an answer, and of the last one that was read.
     pub answered: W::U32,
     /// Number of the last command that was read.
-    pub taken: W::U32,
+    pub received: W::U32,
     /// 1 = the process has a dumper.
     pub listens: W::U32,
     /// Bytes from here to the named moments ([`super::moments`]).
@@ -401,7 +401,7 @@ pub struct Totals<W: Words = Plain> {
     /// How many rows are in use. The first one stands for all functions that have no row of their own.
     pub rows: W::U32,
     /// How many rows have space. This number never falls, even if the owner changes.
-    pub given: W::U32,
+    pub rows_with_space: W::U32,
     /// Not 0 if the index has functions that share the first row, because there was no space.
     pub share: W::U64,
     /// All rows behind the first `reserved` rows are for functions whose first call is long. 0: no rows are reserved.
@@ -582,14 +582,14 @@ pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
         file: fields.text(file.into())?,
         line,
         untimed: false,
-        what: What::Calls,
+        kind: FunctionKind::Calls,
     };
     // Entries of functions with times end here.
     let flags = bytes.get(needed.next_multiple_of(8)..size);
     if let Some(flags) = flags.filter(|flags| !flags.is_empty()) {
         let flags = Fields::new(flags, ByteOrder::Little).u32()?;
         function.untimed = flags & UNTIMED != 0;
-        function.what = What::of((flags >> WHAT_BIT & 3) as u8);
+        function.kind = FunctionKind::from_number((flags >> WHAT_BIT & 3) as u8);
     }
     Some((function, size))
 }

@@ -30,7 +30,7 @@ pub const MAX_BYTES: usize = 64 << 20;
 pub const MODULES_BYTES: usize = 64 << 10;
 
 /// The state is not known from here on.
-const NOT_KNOWN: u8 = 3;
+const UNKNOWN_STATE: u8 = 3;
 /// The causes of samples follow.
 const SAMPLES: u8 = 8;
 /// The three values of an account: they follow each other.
@@ -62,7 +62,7 @@ fn words(ns: u64, thread: u64, cpu: u32, kind: u8, value: u64) -> Words {
 /// A context switch. Thread 0: all threads. `to`: the new state; `None`: not known. Async-signal-safe.
 #[must_use]
 pub fn switch(ns: u64, thread: u32, cpu: u32, to: Option<State>) -> Words {
-    let kind = to.map_or(NOT_KNOWN, |state| state as u8);
+    let kind = to.map_or(UNKNOWN_STATE, |state| state as u8);
     words(ns, thread.into(), cpu, kind, 0)
 }
 
@@ -116,7 +116,7 @@ impl Entry {
         let cpu = CpuId((place >> 32 & 0xffff) as u32);
         let kind = (place >> 48) as u8;
         Some(match kind {
-            0..=NOT_KNOWN => Entry::Switch(Switch {
+            0..=UNKNOWN_STATE => Entry::Switch(Switch {
                 time,
                 thread,
                 cpu,
@@ -257,11 +257,11 @@ pub fn decode(bytes: &[u8], again: &[u8], anchor: &Anchor) -> Schedule {
     let oldest = newest.saturating_sub(places as u64).saturating_add(1);
     let entry = |number: u64| {
         let at = HEAD_SIZE + place(number, places) * ENTRY_SIZE;
-        let of = bytes.get(at..at + ENTRY_SIZE)?;
-        if Some(of) != again.get(at..at + ENTRY_SIZE) || word(of, 0) != number {
+        let words = bytes.get(at..at + ENTRY_SIZE)?;
+        if Some(words) != again.get(at..at + ENTRY_SIZE) || word(words, 0) != number {
             return None;
         }
-        Entry::decode([word(of, 8), word(of, 16), word(of, 24)], anchor)
+        Entry::decode([word(words, 8), word(words, 16), word(words, 24)], anchor)
     };
     match places {
         0 => Schedule::default(),

@@ -94,7 +94,7 @@ fn courses_tell_known_and_unknown_time() {
     course.reach(Ticks(12));
     assert_eq!(course.current().state, Some(State::Running));
     let known = |from, until| {
-        let known = course.known(Ticks(from), Ticks(until));
+        let known = course.in_stretch(Ticks(from), Ticks(until));
         let spent = known.spent;
         [spent.running, spent.preempted, spent.waiting, known.unknown].map(|ticks| ticks.0)
     };
@@ -108,7 +108,7 @@ fn courses_tell_known_and_unknown_time() {
     assert_eq!(between, [(15, 20), (20, 30), (30, 35)]);
     assert_eq!(states.between(ThreadId(7), Ticks(5), Ticks(10)).count(), 0);
     assert_eq!(states.threads(), [ThreadId(7)]);
-    let none = states.known(ThreadId(8), Ticks(3), Ticks(9));
+    let none = states.in_stretch(ThreadId(8), Ticks(3), Ticks(9));
     assert_eq!((none.spent, none.unknown), (Spent::default(), Ticks(6)));
 }
 
@@ -171,16 +171,16 @@ fn cut_schedules_agree_within_the_stretch() {
     let part = States::new(&cut);
     for thread in [7, 8, 9].map(ThreadId) {
         for (from, until) in [(20, 40), (25, 33), (33, 40), (36, 39)] {
-            let of = |states: &States| states.known(thread, Ticks(from), Ticks(until));
+            let of = |states: &States| states.in_stretch(thread, Ticks(from), Ticks(until));
             assert_eq!(of(&part), of(&whole), "{thread} {from} {until}");
         }
     }
     assert_eq!(
-        part.known(ThreadId(7), Ticks(40), Ticks(50)).unknown,
+        part.in_stretch(ThreadId(7), Ticks(40), Ticks(50)).unknown,
         Ticks(10)
     );
     assert_eq!(
-        part.known(ThreadId(7), Ticks(10), Ticks(20)).unknown,
+        part.in_stretch(ThreadId(7), Ticks(10), Ticks(20)).unknown,
         Ticks(10)
     );
     // Without an end, nothing is added there.

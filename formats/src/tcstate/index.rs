@@ -71,8 +71,8 @@ pub(super) fn open_history(folder: &Path) -> Result<(FileBytes, Header), Error> 
 
 /// Reads a folder once.
 pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Result<Index, Error> {
-    let mut told = DiagnosticList::default();
-    let mut table = |name: &str| load(folder, name, &mut told);
+    let mut diagnostics = DiagnosticList::default();
+    let mut table = |name: &str| load(folder, name, &mut diagnostics);
     let [types, tree, state] = [FILES[0].1, FILES[1].1, FILES[2].1].map(&mut table);
     let has_meta = folder.join(META).exists();
     let meta = if has_meta { table(META) } else { None };
@@ -81,7 +81,7 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         Some(Ok(meta)) => (meta, true),
         Some(Err(bad)) => {
             let what = format!("{}; read without it", bad.what);
-            told.add_in(META, bad.offset, &what);
+            diagnostics.add_in(META, bad.offset, &what);
             (Meta::default(), false)
         }
         None => (Meta::default(), !has_meta),
@@ -89,21 +89,21 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     // Every key has an interval.
     let most = bytes.size() / MIN_SIZE as u64;
     let most = u32::try_from(most).unwrap_or(u32::MAX).min(1 << 31);
-    let tree = Tree::read(types, tree, most, &mut told);
+    let tree = Tree::read(types, tree, most, &mut diagnostics);
     if tree.keys() != header.keys {
         let what = format!("{} keys, but the tables have {}", header.keys, tree.keys());
-        told.add_in(HISTORY, 40, &what);
+        diagnostics.add_in(HISTORY, 40, &what);
     }
     if header.flags & SORTED == 0 {
         let what = "it says that it is not sorted; what is not in order is left out";
-        told.add_in(HISTORY, 44, what);
+        diagnostics.add_in(HISTORY, 44, what);
     }
     if header.flags & !SORTED != 0 {
         let what = format!(
             "flags {:#x}, of which fdr knows the lowest only",
             header.flags
         );
-        told.add_in(HISTORY, 44, &what);
+        diagnostics.add_in(HISTORY, 44, &what);
     }
     let mut index = Index {
         info: TraceInfo::default(),
@@ -120,13 +120,13 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         diagnostics: Vec::new(),
     };
     index.threads(&meta);
-    index.bounds(bytes, header, &meta, &mut told)?;
-    let state = tree::read_state(state, index.tree.keys(), &mut told);
+    index.bounds(bytes, header, &meta, &mut diagnostics)?;
+    let state = tree::read_state(state, index.tree.keys(), &mut diagnostics);
     let (texts, is_whole) = {
         let (state, anew) = ((&state[..], meta.timestamp), &meta.anew);
-        index.intervals(bytes, header, state, anew, &mut told)?
+        index.intervals(bytes, header, state, anew, &mut diagnostics)?
     };
-    index.functions(bytes, &meta, (&state, &texts), &mut told)?;
+    index.functions(bytes, &meta, (&state, &texts), &mut diagnostics)?;
     // Our writers describe each thread.
     let is_foreign = is_meta_whole && meta.threads.is_empty();
     index.settle(meta);
@@ -134,20 +134,20 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         // Its open calls have no other end than that of the history.
         index.info.end = u64::try_from(index.bounds.end).ok().map(Ticks);
     }
-    index.diagnostics = told.finish();
+    index.diagnostics = diagnostics.finish();
     Ok(index)
 }
 
 /// The bytes of a table. `None`: there are none, which is reported.
-fn load(folder: &Path, name: &str, told: &mut DiagnosticList) -> Option<Vec<u8>> {
+fn load(folder: &Path, name: &str, diagnostics: &mut DiagnosticList) -> Option<Vec<u8>> {
     let path = folder.join(name);
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     if size > MAX_TABLE {
-        told.add_in(name, MAX_TABLE, "it is larger than 256 MiB and not read");
+        diagnostics.add_in(name, MAX_TABLE, "it is larger than 256 MiB and not read");
         return None;
     }
     let read = std::fs::read(&path);
-    read.inspect_err(|error| told.add_in(name, 0, &format!("{error}; read without it")))
+    read.inspect_err(|error| diagnostics.add_in(name, 0, &format!("{error}; read without it")))
         .ok()
 }
 
@@ -204,13 +204,13 @@ impl Index {
         bytes: &dyn ReadAt,
         header: &Header,
         meta: &Meta,
-        told: &mut DiagnosticList,
+        diagnostics: &mut DiagnosticList,
     ) -> Result<(), Error> {
         let size = bytes.size();
         let mut from = u64::from(header.size);
         if from < HEADER_SIZE as u64 || from > size {
             let what = format!("the header has {from} bytes, it says; {HEADER_SIZE} are taken");
-            told.add_in(HISTORY, 12, &what);
+            diagnostics.add_in(HISTORY, 12, &what);
             from = HEADER_SIZE as u64;
         }
         let mut first = [0; 8];
@@ -218,21 +218,21 @@ impl Index {
         let (mut start, mut end) = (header.start, header.end);
         if let Some(other) = meta.start.filter(|&other| other != start) {
             let what = format!("the history starts at {start} ns, it says; {META} says {other} ns");
-            told.add_in(HISTORY, 16, &what);
+            diagnostics.add_in(HISTORY, 16, &what);
             if first == Some(other) {
                 start = other;
             }
         }
         if let Some(other) = meta.end.filter(|&other| other != end) {
             let what = format!("the history ends at {end} ns, it says; {META} says {other} ns");
-            told.add_in(HISTORY, 24, &what);
+            diagnostics.add_in(HISTORY, 24, &what);
             self.other_end = Some(end.min(other));
             end = end.max(other);
         }
         if start < 0 && self.threads.iter().all(|thread| thread.before == 0) {
-            told.add_in(HISTORY, 16, "times before 0 are given as 0");
+            diagnostics.add_in(HISTORY, 16, "times before 0 are given as 0");
         }
-        let (place, whole) = names::find(bytes, header, &self.tree.kinds, from, told)?;
+        let (place, whole) = names::find(bytes, header, &self.tree.kinds, from, diagnostics)?;
         self.strings = place;
         self.bounds = Bounds {
             from,
@@ -276,7 +276,7 @@ impl Index {
         header: &Header,
         (state, timestamp): (&[Option<serde_json::Value>], Option<i64>),
         anew: &[u64],
-        told: &mut DiagnosticList,
+        diagnostics: &mut DiagnosticList,
     ) -> Result<(Vec<(u32, u32)>, bool), Error> {
         let mut planner = Planner::new(self.tree.keys());
         let timestamp = timestamp.unwrap_or(self.bounds.end);
@@ -285,8 +285,8 @@ impl Index {
         let mut known = Collector::new(&self.tree.threads);
         let mut scanner = Scanner::new(bytes, &self.tree.kinds, self.bounds);
         while let Some(piece) = scanner.next()? {
-            if let Some(what) = piece.told {
-                told.add_in(HISTORY, piece.offset, &what);
+            if let Some(what) = piece.fault {
+                diagnostics.add_in(HISTORY, piece.offset, &what);
             }
             let Some(interval) = piece.interval else {
                 continue;
@@ -299,14 +299,14 @@ impl Index {
                         texts.push((string, interval.key));
                     }
                     (Some(stated), value) if differs(stated, value) => {
-                        told.add_in(STATE, 0, &of_another_state(interval.key));
+                        diagnostics.add_in(STATE, 0, &of_another_state(interval.key));
                     }
                     _ => {}
                 }
             }
             let role = self.tree.roles.get(interval.key as usize).copied();
             if let Some(what) = known.add(role.unwrap_or_default(), &interval, piece.offset) {
-                told.add_in(HISTORY, piece.offset, &what);
+                diagnostics.add_in(HISTORY, piece.offset, &what);
             }
             let Some(item) = self.item(&interval) else {
                 continue;
@@ -329,17 +329,17 @@ impl Index {
             let what = format!(
                 "the timelines of {unfinished} keys end before the history does, the first is {first}"
             );
-            told.add_in(HISTORY, self.bounds.to, &what);
+            diagnostics.add_in(HISTORY, self.bounds.to, &what);
         } else if count != header.intervals && whole {
             let what = format!("{} intervals, it says; there are {count}", header.intervals);
-            told.add_in(HISTORY, 32, &what);
+            diagnostics.add_in(HISTORY, 32, &what);
         }
         self.plan = planner.finish();
         self.function_of = used;
         if let (Some(offset), false) = (known.without_cpu(), scanner.damaged()) {
             let what =
                 "a status without a CPU (Current_cpu_rq); it is taken as not known, as each such";
-            told.add_in(HISTORY, offset, what);
+            diagnostics.add_in(HISTORY, offset, what);
         }
         self.switches = known.switches(self.bounds.end, anew);
         texts.sort_unstable();
@@ -352,18 +352,18 @@ impl Index {
         bytes: &dyn ReadAt,
         meta: &Meta,
         (state, texts): (&[Option<serde_json::Value>], &[(u32, u32)]),
-        told: &mut DiagnosticList,
+        diagnostics: &mut DiagnosticList,
     ) -> Result<(), Error> {
         let mut names = Names::new(meta);
         let mut texts = texts.iter().peekable();
         names::each(bytes, self.strings, &mut |found| {
-            if let Some(what) = found.told {
-                told.add_in(HISTORY, found.offset, what);
+            if let Some(what) = found.fault {
+                diagnostics.add_in(HISTORY, found.offset, what);
             }
             while let Some((_, key)) = texts.next_if(|(string, _)| *string == found.number) {
                 let stated = state.get(*key as usize).and_then(Option::as_ref);
                 if stated.and_then(serde_json::Value::as_str) != Some(found.text) {
-                    told.add_in(STATE, 0, &of_another_state(*key));
+                    diagnostics.add_in(STATE, 0, &of_another_state(*key));
                 }
             }
             if let Some(Some(function)) = self.function_of.get_mut(found.number as usize) {
@@ -372,12 +372,12 @@ impl Index {
                 if !agrees {
                     let number = found.number;
                     let what = format!("string {number} is not what {META} has for its function");
-                    told.add_in(HISTORY, found.offset, &what);
+                    diagnostics.add_in(HISTORY, found.offset, &what);
                 }
             }
             true
         })?;
-        let known = usize::try_from(self.strings.known).unwrap_or(usize::MAX);
+        let known = usize::try_from(self.strings.complete).unwrap_or(usize::MAX);
         for (number, function) in self.function_of.iter_mut().enumerate().skip(known) {
             if let Some(function) = function {
                 *function = names.without_text(number as u32);

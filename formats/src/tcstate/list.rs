@@ -16,7 +16,7 @@ use crate::model::{ThreadId, Ticks};
 use crate::source::{Listing, Record, Stop, Visit};
 
 /// The most characters of a string that are shown.
-const SHOWN: usize = 64;
+const MAX_SHOWN_CHARS: usize = 64;
 
 /// Visits the tables, then history.bin. Each offset is within its file.
 pub(super) fn records(
@@ -55,7 +55,7 @@ impl Lister<'_> {
                 None => {
                     self.listing
                         .detail
-                        .push_str(piece.told.as_deref().unwrap_or_default());
+                        .push_str(piece.fault.as_deref().unwrap_or_default());
                     self.emit(piece.offset, piece.size, "Skipped", None)?;
                 }
             }
@@ -68,7 +68,7 @@ impl Lister<'_> {
             let shown = found
                 .text
                 .char_indices()
-                .nth(SHOWN)
+                .nth(MAX_SHOWN_CHARS)
                 .map_or(found.text, |(at, _)| &found.text[..at]);
             let more = if shown.len() < found.text.len() {
                 "…"

@@ -275,7 +275,7 @@ impl Meta {
                     file: function.file,
                     line: function.line,
                     untimed: function.untimed,
-                    what: Default::default(),
+                    kind: Default::default(),
                 });
             }
         }

@@ -22,7 +22,7 @@ pub(super) struct StringRange {
     /// End of the last whole string.
     pub(super) to: u64,
     /// The number of complete strings.
-    pub(super) known: u64,
+    pub(super) complete: u64,
     /// The number of strings that intervals may refer to.
     pub(super) count: u64,
 }
@@ -33,32 +33,35 @@ pub(super) fn find(
     header: &Header,
     kinds: &[Kind],
     from: u64,
-    told: &mut DiagnosticList,
+    diagnostics: &mut DiagnosticList,
 ) -> Result<(StringRange, bool), Error> {
     let (size, stated) = (bytes.size(), header.strings_offset);
     let inside = from <= stated && stated <= size;
     let mut place = walk(bytes, if inside { stated } else { size })?;
     if inside && place.to == size {
-        if place.known != header.strings {
+        if place.complete != header.strings {
             let what = format!(
                 "{} strings, it says; there are {}",
-                header.strings, place.known
+                header.strings, place.complete
             );
-            told.add_in(HISTORY, 56, &what);
+            diagnostics.add_in(HISTORY, 56, &what);
         }
         return Ok((place, true));
     }
     let counted = after_intervals(bytes, header, kinds, from)?;
     if let Some(counted) = counted {
         let found = walk(bytes, counted)?;
-        if found.to == size && found.known == header.strings {
+        if found.to == size && found.complete == header.strings {
             let what = format!("the strings are at byte {counted}, not {stated} as it says");
-            told.add_in(HISTORY, 48, &what);
+            diagnostics.add_in(HISTORY, 48, &what);
             return Ok((found, true));
         }
     }
-    place.count = header.strings.min(MAX_LOST.max(size / 4)).max(place.known);
-    let (known, stated_count) = (place.known, header.strings);
+    place.count = header
+        .strings
+        .min(MAX_LOST.max(size / 4))
+        .max(place.complete);
+    let (known, stated_count) = (place.complete, header.strings);
     let what = match inside {
         true => {
             format!("{known} of {stated_count} strings can be read, the rest is cut or damaged")
@@ -68,26 +71,26 @@ pub(super) fn find(
         }
         false => format!("the strings are at byte {stated}, it says, which is in the header"),
     };
-    told.add_in(HISTORY, place.to, &what);
+    diagnostics.add_in(HISTORY, place.to, &what);
     Ok((place, inside || stated > size))
 }
 
 /// Goes over the strings, as long as they are whole.
 fn walk(bytes: &dyn ReadAt, from: u64) -> Result<StringRange, Error> {
     let mut window = Window::new(bytes, 64 * 1024);
-    let (mut at, mut known, end) = (from, 0, bytes.size());
+    let (mut at, mut complete, end) = (from, 0, bytes.size());
     while let Some(size) = window.at(at, 4, end)?.first_chunk() {
         let next = at + 4 + u64::from(u32::from_le_bytes(*size));
         if next > end {
             break;
         }
-        (at, known) = (next, known + 1);
+        (at, complete) = (next, complete + 1);
     }
-    let count = known;
+    let count = complete;
     Ok(StringRange {
         from,
         to: at,
-        known,
+        complete,
         count,
     })
 }
@@ -120,7 +123,7 @@ pub(super) struct StringEntry<'a> {
     pub(super) size: u64,
     pub(super) text: &'a str,
     /// The fault of the string.
-    pub(super) told: Option<&'static str>,
+    pub(super) fault: Option<&'static str>,
 }
 
 /// Visits the readable strings until the visitor says false.
@@ -131,7 +134,7 @@ pub(super) fn each(
 ) -> Result<(), Error> {
     let mut window = Window::new(bytes, MAX + 4);
     let mut at = place.from;
-    for number in 0..place.known {
+    for number in 0..place.complete {
         let Some(&size) = window.at(at, 4, place.to)?.first_chunk() else {
             break;
         };
@@ -140,7 +143,7 @@ pub(super) fn each(
         let view = window.at(at + 4, shown, place.to)?;
         let view = view.get(..shown).unwrap_or(view);
         let text = String::from_utf8_lossy(view);
-        let told = if size > MAX as u64 {
+        let fault = if size > MAX as u64 {
             Some("a string of more than 1 MiB; its beginning is taken")
         } else if matches!(text, std::borrow::Cow::Owned(_)) {
             Some("a string is no UTF-8; what is not is U+FFFD")
@@ -152,7 +155,7 @@ pub(super) fn each(
             offset: at,
             size: 4 + size,
             text: &text,
-            told,
+            fault,
         };
         if !visit(&found) {
             break;
@@ -171,7 +174,7 @@ pub(super) struct Names {
     /// The function of a string, by the number in meta.json.
     by_number: HashMap<u32, FunctionId>,
     by_name: HashMap<String, FunctionId>,
-    taken: HashSet<FunctionId>,
+    used_ids: HashSet<FunctionId>,
     /// The number for the next function that the trace does not list.
     next: u32,
 }
@@ -189,7 +192,7 @@ impl Names {
         Names {
             by_number: meta.strings.iter().copied().collect(),
             by_name,
-            taken: listed.chain(others).collect(),
+            used_ids: listed.chain(others).collect(),
             functions,
             invented: Vec::new(),
             next: 1,
@@ -211,7 +214,7 @@ impl Names {
             .strip_prefix('#')
             .and_then(|number| number.parse().ok());
         let bare = bare.map(FunctionId).filter(|id| id.to_string() == text);
-        match bare.filter(|id| !self.taken.contains(id)) {
+        match bare.filter(|id| !self.used_ids.contains(id)) {
             Some(id) => (id, agrees),
             None => (self.invent(text), agrees),
         }
@@ -236,11 +239,11 @@ impl Names {
     }
 
     fn invent(&mut self, name: &str) -> FunctionId {
-        while self.taken.contains(&FunctionId(self.next)) {
+        while self.used_ids.contains(&FunctionId(self.next)) {
             self.next = self.next.wrapping_add(1);
         }
         let id = FunctionId(self.next);
-        self.taken.insert(id);
+        self.used_ids.insert(id);
         self.by_name.insert(name.to_owned(), id);
         self.invented.push(Function {
             id,

@@ -107,7 +107,7 @@ fn begin(item: &Item) -> Edge {
 pub(super) struct Orderer<'a> {
     plan: &'a Plan,
     run: usize,
-    taken: usize,
+    early_items: usize,
     /// The end of the history. An interval that ends there is not left.
     end: i64,
     /// Of each thread.
@@ -122,7 +122,7 @@ impl<'a> Orderer<'a> {
         Orderer {
             plan,
             run: 0,
-            taken: 0,
+            early_items: 0,
             end,
             changes: vec![Vec::new(); threads],
             later: Vec::new(),
@@ -156,7 +156,7 @@ impl<'a> Orderer<'a> {
     }
 
     fn hand_over(&mut self, out: &mut impl FnMut(usize, &[Edge])) {
-        for item in self.plan.take(&mut self.taken, self.run) {
+        for item in self.plan.take(&mut self.early_items, self.run) {
             self.changes[item.thread as usize].push(begin(&item));
         }
         for (thread, changes) in self.changes.iter_mut().enumerate() {

@@ -100,20 +100,20 @@ impl Source for TcstateSource {
         };
         let mut orderer = Orderer::new(&index.plan, index.threads.len(), index.bounds.end);
         let mut scanner = self.scanner();
-        let mut told = scanner.offset();
+        let mut reported = scanner.offset();
         while let Some(piece) = scanner.next()? {
             let Some(item) = piece.interval.and_then(|interval| index.item(&interval)) else {
                 continue;
             };
             orderer.add(&item, &mut |thread, edges| {
                 decoder.edges(thread, edges);
-                progress(piece.offset - told);
-                told = piece.offset;
+                progress(piece.offset - reported);
+                reported = piece.offset;
             });
         }
         orderer.finish(&mut |thread, edges| decoder.edges(thread, edges));
         decoder.finish();
-        progress(scanner.offset() - told);
+        progress(scanner.offset() - reported);
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub(super) struct Piece {
     pub(super) size: u64,
     pub(super) interval: Option<Interval>,
     /// The fault at this place, and what the reader did about it.
-    pub(super) told: Option<String>,
+    pub(super) fault: Option<String>,
 }
 
 /// One timeline, so far.
@@ -57,7 +57,7 @@ pub(super) struct Scanner<'a> {
     lines: Vec<Line>,
     damages: u32,
     /// The result for the last place.
-    seen: (u64, IntervalResult),
+    last_result: (u64, IntervalResult),
 }
 
 type IntervalResult = Result<(Interval, usize), Bad>;
@@ -78,7 +78,7 @@ impl<'a> Scanner<'a> {
             last: (i64::MIN, i64::MIN, 0),
             lines: vec![line; kinds.len()],
             damages: 0,
-            seen: (u64::MAX, Err(Bad::Short)),
+            last_result: (u64::MAX, Err(Bad::Short)),
         }
     }
 
@@ -133,11 +133,11 @@ impl<'a> Scanner<'a> {
 
     #[inline]
     fn decode(&mut self, at: u64) -> io::Result<IntervalResult> {
-        if self.seen.0 != at {
+        if self.last_result.0 != at {
             let view = self.window.at(at, MAX_SIZE, self.bounds.to)?;
-            self.seen = (at, decode_interval(view, self.kinds));
+            self.last_result = (at, decode_interval(view, self.kinds));
         }
-        Ok(self.seen.1)
+        Ok(self.last_result.1)
     }
 
     #[inline]
@@ -167,7 +167,7 @@ impl<'a> Scanner<'a> {
             return self.damage(self.at + size, what);
         }
         let (key, gap) = (interval.key, interval.start.abs_diff(line.next));
-        let told = (gap > 0 && line.damages == self.damages).then(|| {
+        let fault = (gap > 0 && line.damages == self.damages).then(|| {
             format!("the timeline of key {key} has a gap of {gap} ns before this interval")
         });
         *line = Line {
@@ -175,10 +175,10 @@ impl<'a> Scanner<'a> {
             damages: self.damages,
         };
         self.last = place(&interval);
-        self.piece(size, Some(interval), told)
+        self.piece(size, Some(interval), fault)
     }
 
-    fn piece(&mut self, size: u64, interval: Option<Interval>, told: Option<String>) -> Piece {
+    fn piece(&mut self, size: u64, interval: Option<Interval>, fault: Option<String>) -> Piece {
         let offset = self.at;
         self.at += size;
         self.left -= 1;
@@ -186,7 +186,7 @@ impl<'a> Scanner<'a> {
             offset,
             size,
             interval,
-            told,
+            fault,
         }
     }
 

@@ -80,7 +80,7 @@ pub(super) struct Timelines<'a> {
     lines: Vec<(Line<'a>, Option<Change>)>,
     /// Time and place of each thread that has more.
     heap: BinaryHeap<Reverse<(i64, usize)>>,
-    taken: Vec<Change>,
+    changes: Vec<Change>,
 }
 
 impl<'a> Timelines<'a> {
@@ -100,24 +100,24 @@ impl<'a> Timelines<'a> {
         Timelines {
             lines,
             heap,
-            taken: Vec::new(),
+            changes: Vec::new(),
         }
     }
 
     /// All changes of the earliest time that still has some, at or before this one.
     pub(super) fn until(&mut self, time: i64) -> Option<(i64, &[Change])> {
         let Reverse((now, _)) = *self.heap.peek().filter(|next| next.0.0 <= time)?;
-        self.taken.clear();
+        self.changes.clear();
         while let Some(Reverse((_, place))) = self.heap.peek().filter(|next| next.0.0 == now) {
             let place = *place;
             self.heap.pop();
             let (line, next) = &mut self.lines[place];
-            self.taken.extend(*next);
+            self.changes.extend(*next);
             *next = line.next();
             self.heap
                 .extend(next.map(|next| Reverse((next.time, place))));
         }
-        Some((now, &self.taken))
+        Some((now, &self.changes))
     }
 }
 

@@ -148,7 +148,7 @@ struct ThreadAttributes {
     id: ThreadId,
     encoder: ThreadEncoder,
     /// It has attributes.
-    seen: bool,
+    has_attributes: bool,
     /// Depth of the stack at the time, and the time since when.
     depth: usize,
     since: Option<i64>,
@@ -173,7 +173,7 @@ pub struct StateAtTime {
     now: usize,
     turn: u64,
     cpus: Cpus,
-    untold: StateLosses,
+    state_losses: StateLosses,
 }
 
 impl StateAtTime {
@@ -188,7 +188,7 @@ impl StateAtTime {
             now: 0,
             turn: 0,
             cpus: BTreeMap::new(),
-            untold: StateLosses::default(),
+            state_losses: StateLosses::default(),
         }
     }
 
@@ -225,14 +225,14 @@ impl StateAtTime {
 
     /// The threads with calls or counters, then those of which only states are known.
     fn list_threads(&self, info: &TraceInfo, moment: &StatesAt, list: &mut AttributeList) {
-        let seen = || self.threads.iter().filter(|known| known.seen);
-        if seen().next().is_some() || !moment.threads.is_empty() {
+        let with_attributes = || self.threads.iter().filter(|known| known.has_attributes);
+        if with_attributes().next().is_some() || !moment.threads.is_empty() {
             list.push(&["Threads"], None, Value::Null);
         }
-        for known in seen() {
+        for known in with_attributes() {
             list.push_thread(info, known, moment.threads.get(&known.id));
         }
-        let with_calls: HashSet<ThreadId> = seen().map(|known| known.id).collect();
+        let with_calls: HashSet<ThreadId> = with_attributes().map(|known| known.id).collect();
         let others = moment.threads.iter();
         for (id, [own, cpu]) in others.filter(|(id, _)| !with_calls.contains(id)) {
             let id = id.to_string();
@@ -434,19 +434,24 @@ impl Sink for StateAtTime {
         let (cpus, until, turn) = (&mut self.cpus, self.time, self.turn);
         let mut lane = std::mem::take(&mut known.encoder);
         for call in calls {
-            lane.call(call, &mut self.scale, &mut self.untold, &mut |time, op| {
-                if let Op::Cpu(cpu) = op {
-                    note(cpus, known);
-                    cpus.entry(cpu).or_default();
-                    (known.cpu, known.last) = (Some(cpu), None);
-                    return;
-                }
-                known.seen = true;
-                known.change(op, time, until);
-                if time <= until {
-                    known.last = Some((time, turn));
-                }
-            });
+            lane.call(
+                call,
+                &mut self.scale,
+                &mut self.state_losses,
+                &mut |time, op| {
+                    if let Op::Cpu(cpu) = op {
+                        note(cpus, known);
+                        cpus.entry(cpu).or_default();
+                        (known.cpu, known.last) = (Some(cpu), None);
+                        return;
+                    }
+                    known.has_attributes = true;
+                    known.change(op, time, until);
+                    if time <= until {
+                        known.last = Some((time, turn));
+                    }
+                },
+            );
         }
         known.encoder = lane;
     }
@@ -456,12 +461,14 @@ impl Sink for StateAtTime {
             return;
         };
         match *mark {
-            Mark::Cpu { cpu, .. } => known.encoder.cpu(cpu, &mut self.untold),
+            Mark::Cpu { cpu, .. } => known.encoder.cpu(cpu, &mut self.state_losses),
             Mark::Note { time, kind, body } => {
                 let note = (time, kind, body);
-                let counter = known.encoder.note(note, &mut self.scale, &mut self.untold);
+                let counter = known
+                    .encoder
+                    .note(note, &mut self.scale, &mut self.state_losses);
                 if let Some((time, name, number)) = counter {
-                    known.seen = true;
+                    known.has_attributes = true;
                     known.counter(name, number, time, self.time);
                 }
             }

@@ -213,7 +213,7 @@ pub(super) struct Builder {
     /// Keys whose values state their own types.
     any: HashSet<u32>,
     /// Changes of CPU that the state does not have, or has too late.
-    pub(super) untold_cpus: u64,
+    pub(super) lost_cpu_changes: u64,
     /// Encoded intervals; the caller takes them.
     pub(super) bytes: Vec<u8>,
     /// How many there have been.
@@ -245,7 +245,7 @@ impl Builder {
             counter_of: HashMap::new(),
             status_cpus,
             any: HashSet::new(),
-            untold_cpus: 0,
+            lost_cpu_changes: 0,
             bytes: Vec::new(),
             intervals: 0,
         }
@@ -318,7 +318,7 @@ impl Builder {
                 engine.set(thread.stack, depth);
             }
         }
-        self.seen(thread, time);
+        self.set_current_thread(thread, time);
     }
 
     /// Sets the value of a counter. This does not tell where the counter's thread runs.
@@ -395,7 +395,7 @@ impl Builder {
 
     /// The thread runs on its CPU now.
     #[inline]
-    fn seen(&mut self, thread: usize, time: i64) {
+    fn set_current_thread(&mut self, thread: usize, time: i64) {
         let known = &self.threads[thread];
         let place = match (known.place, known.cpu) {
             (Some(place), _) => place,
@@ -409,14 +409,14 @@ impl Builder {
         let change = self.engine.set(cpu.current, Value::Int(thread.id.0 as i64));
         if change == Change::Replaced && cpu.arrival {
             // The arrival of another thread in the same ns is lost.
-            self.untold_cpus += 1;
+            self.lost_cpu_changes += 1;
         }
         if change != Change::Same {
             cpu.arrival = thread.moved;
         }
         if std::mem::take(&mut thread.moved) {
             let twice = thread.moved_at.replace(time) == Some(time);
-            self.untold_cpus += u64::from(change == Change::Same || twice);
+            self.lost_cpu_changes += u64::from(change == Change::Same || twice);
         }
     }
 

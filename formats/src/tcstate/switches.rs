@@ -239,7 +239,7 @@ struct Maker<'a> {
     /// The time of the last change.
     last: u64,
     /// Threads that run, although the list states this only with their next change.
-    told_later: Vec<bool>,
+    deferred: Vec<bool>,
     /// A CPU that no thread has at any time.
     no_cpu: u32,
     /// The thread that got each CPU last.
@@ -264,7 +264,7 @@ impl<'a> Maker<'a> {
             is_listed: vec![false; threads.len()],
             lost: None,
             last: changes().map(|change| change.time).max().unwrap_or(0),
-            told_later: vec![false; threads.len()],
+            deferred: vec![false; threads.len()],
             no_cpu: (0..=u32::MAX)
                 .rev()
                 .find(|cpu| !cpus.contains(cpu))
@@ -290,7 +290,7 @@ impl<'a> Maker<'a> {
 
     /// Whether the next change of a thread can still state that it ran. Without a next change, the end of all changes
     /// counts.
-    fn can_tell_later(&self, (thread, nth): ChangePosition) -> bool {
+    fn can_defer(&self, (thread, nth): ChangePosition) -> bool {
         let next = self.change((thread, nth + 1));
         let time = next.map_or(self.last, |next| next.time);
         self.anew.first().is_some_and(|first| *first <= time)
@@ -340,16 +340,16 @@ impl<'a> Maker<'a> {
                 self.switch(time, at);
             }
             if time == self.last {
-                self.tell_the_rest(time);
+                self.push_deferred(time);
             }
         }
     }
 
     /// Threads that run until the end.
-    fn tell_the_rest(&mut self, time: u64) {
+    fn push_deferred(&mut self, time: u64) {
         for thread in 0..self.threads.len() {
             let now = self.now[thread].and_then(|nth| self.change((thread, nth)));
-            if let Some(now) = now.filter(|_| std::mem::take(&mut self.told_later[thread])) {
+            if let Some(now) = now.filter(|_| std::mem::take(&mut self.deferred[thread])) {
                 self.push(time, thread, now.cpu, Some(State::Waiting));
                 self.push(time, thread, now.cpu, now.state);
                 self.on_cpu.insert(now.cpu, thread);
@@ -367,7 +367,7 @@ impl<'a> Maker<'a> {
         let (mut again, mut later) = (Vec::new(), Vec::new());
         for (thread, is_changed) in changed.into_iter().enumerate() {
             let known = self.now[thread].map(|nth| (thread, nth));
-            let known = known.filter(|_| !is_changed && !self.told_later[thread]);
+            let known = known.filter(|_| !is_changed && !self.deferred[thread]);
             match known.and_then(|at| Some((at, self.change(at)?.state?))) {
                 Some((at, _)) if self.leaves(at) => later.push(thread),
                 Some((at, _)) => again.push(at),
@@ -380,7 +380,7 @@ impl<'a> Maker<'a> {
         self.repeats -= again.len();
         group.append(&mut again);
         for thread in later {
-            self.told_later[thread] = true;
+            self.deferred[thread] = true;
         }
         self.out.push(Switch {
             time: Ticks(time),
@@ -403,7 +403,7 @@ impl<'a> Maker<'a> {
         let state_before = before.and_then(|before| before.state);
         let was_unknown = before.is_some() && state_before.is_none();
         let leaves = matches!(change.state, Some(State::Waiting | State::Preempted));
-        if let Some(before) = before.filter(|_| std::mem::take(&mut self.told_later[thread])) {
+        if let Some(before) = before.filter(|_| std::mem::take(&mut self.deferred[thread])) {
             if !leaves || before.cpu != cpu {
                 self.push(time, thread, before.cpu, Some(State::Waiting));
             }
@@ -424,14 +424,14 @@ impl<'a> Maker<'a> {
         }
         if change.state == Some(State::Running) {
             match other {
-                Some(other) if !self.can_tell_later(other) && self.can_tell_later(at) => {
+                Some(other) if !self.can_defer(other) && self.can_defer(at) => {
                     if was_unknown {
                         self.push(time, thread, self.no_cpu, change.state);
                     }
-                    self.told_later[thread] = true;
+                    self.deferred[thread] = true;
                     return self.push(time, thread, cpu, None);
                 }
-                Some((other, _)) => self.told_later[other] = true,
+                Some((other, _)) => self.deferred[other] = true,
                 None => {}
             }
             self.on_cpu.insert(cpu, thread);
@@ -444,7 +444,7 @@ impl<'a> Maker<'a> {
         let other = self.on_cpu.get(&cpu).copied()?;
         let at = (other, self.now[other]?);
         let has = |change: Change| change.cpu == cpu && change.state == Some(State::Running);
-        let is_there = self.is_listed[other] && !self.told_later[other];
+        let is_there = self.is_listed[other] && !self.deferred[other];
         (other != thread && is_there && has(self.change(at)?)).then_some(at)
     }
 }

@@ -160,9 +160,9 @@ pub(super) struct ThreadEncoder {
 
 impl ThreadEncoder {
     /// The thread runs on this CPU from here on.
-    pub(super) fn cpu(&mut self, CpuId(cpu): CpuId, untold: &mut StateLosses) {
+    pub(super) fn cpu(&mut self, CpuId(cpu): CpuId, state_losses: &mut StateLosses) {
         if self.cpu != Some(cpu) {
-            untold.cpus += u64::from(self.moved);
+            state_losses.cpus += u64::from(self.moved);
             (self.cpu, self.moved) = (Some(cpu), true);
         }
     }
@@ -172,7 +172,7 @@ impl ThreadEncoder {
         &mut self,
         (time, kind, body): (Ticks, NoteKind, &[u8]),
         scale: &mut Scale,
-        untold: &mut StateLosses,
+        state_losses: &mut StateLosses,
     ) -> Option<(i64, FunctionId, Number)> {
         let (name, number) = counter(kind, body)?;
         let Nanos(nanos) = scale.nanos(time);
@@ -180,7 +180,7 @@ impl ThreadEncoder {
         let (first, _) = self.counted.unwrap_or((time, time));
         self.counted = Some((first, time));
         self.reached = time;
-        untold.counters += 1;
+        state_losses.counters += 1;
         Some((time, name, number))
     }
 
@@ -190,8 +190,8 @@ impl ThreadEncoder {
     }
 
     /// The thread is over.
-    pub(super) fn finish(&mut self, untold: &mut StateLosses) {
-        untold.cpus += u64::from(std::mem::take(&mut self.moved));
+    pub(super) fn finish(&mut self, state_losses: &mut StateLosses) {
+        state_losses.cpus += u64::from(std::mem::take(&mut self.moved));
     }
 
     /// The recorder's counts, changed by the difference between history and source. A record that was
@@ -224,27 +224,27 @@ impl ThreadEncoder {
         &mut self,
         call: &Call,
         scale: &mut Scale,
-        untold: &mut StateLosses,
+        state_losses: &mut StateLosses,
         out: &mut impl FnMut(i64, Op),
     ) {
         let Nanos(nanos) = scale.nanos(call.time);
         let mut time = nanos.min(LATEST) as i64;
-        untold.late += u64::from(nanos > LATEST);
+        state_losses.late += u64::from(nanos > LATEST);
         self.first.get_or_insert(time);
         if time < self.reached {
-            untold.backwards += 1;
+            state_losses.backwards += 1;
             time = self.reached;
         }
         self.reached = time;
         if call.synthetic {
-            return self.synthetic(call, time, untold, out);
+            return self.synthetic(call, time, state_losses, out);
         }
         if self.after > 0 {
-            self.close(untold, out);
+            self.close(state_losses, out);
         }
         self.begun = true;
         self.measured += 1;
-        self.at(call, time, untold, out);
+        self.at(call, time, state_losses, out);
     }
 
     #[inline]
@@ -252,7 +252,7 @@ impl ThreadEncoder {
         &mut self,
         call: &Call,
         time: i64,
-        untold: &mut StateLosses,
+        state_losses: &mut StateLosses,
         out: &mut impl FnMut(i64, Op),
     ) {
         self.last = time;
@@ -269,7 +269,7 @@ impl ThreadEncoder {
                 self.open.push(Frame { function, entered });
                 return out(time, Op::Push(function));
             }
-            Edge::TailExit => untold.tail_exits += 1,
+            Edge::TailExit => state_losses.tail_exits += 1,
             Edge::Exit => {}
         }
         let is = |frame: &Frame| frame.function == function;
@@ -277,24 +277,24 @@ impl ThreadEncoder {
             Exit::Innermost => {}
             Exit::Outer(inside) => {
                 for _ in 0..inside {
-                    untold.unended += 1;
-                    self.pop(time, untold, out);
+                    state_losses.unended += 1;
+                    self.pop(time, state_losses, out);
                 }
             }
             Exit::Before | Exit::Lone => {
-                untold.unmatched += 1;
+                state_losses.unmatched += 1;
                 return out(time, Op::Seen);
             }
         }
-        self.pop(time, untold, out);
+        self.pop(time, state_losses, out);
     }
 
     #[inline]
-    fn pop(&mut self, time: i64, untold: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
+    fn pop(&mut self, time: i64, state_losses: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
         if let Some(frame) = self.open.pop() {
             if frame.entered == time {
                 // A call without length is not in the history: neither its entry nor its exit.
-                untold.short += 1;
+                state_losses.short += 1;
                 self.held -= 1;
             } else {
                 self.held += 1;
@@ -309,7 +309,7 @@ impl ThreadEncoder {
         &mut self,
         call: &Call,
         time: i64,
-        untold: &mut StateLosses,
+        state_losses: &mut StateLosses,
         out: &mut impl FnMut(i64, Op),
     ) {
         let function = call.function;
@@ -330,23 +330,23 @@ impl ThreadEncoder {
             self.begun = true;
             return;
         }
-        self.close(untold, out);
-        untold.synthetic += 1;
+        self.close(state_losses, out);
+        state_losses.synthetic += 1;
         self.begun = true;
-        self.at(call, time, untold, out);
+        self.at(call, time, state_losses, out);
     }
 
     /// Ends the frames with synthetic exits, because these exits were not the last records.
     #[cold]
-    fn close(&mut self, untold: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
+    fn close(&mut self, state_losses: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
         let count = std::mem::take(&mut self.after);
         // A counter may have come behind them.
         let at = self
             .counted
             .map_or(self.last, |(_, counted)| counted.max(self.last));
         for _ in 0..count {
-            untold.synthetic += 1;
-            self.pop(at, untold, out);
+            state_losses.synthetic += 1;
+            self.pop(at, state_losses, out);
         }
     }
 }
@@ -391,17 +391,17 @@ mod tests {
     type Counts = Vec<(&'static str, u64)>;
 
     fn run(calls: &[Call]) -> (Vec<(i64, Op)>, ThreadEncoder, Counts) {
-        let (mut encoder, mut untold, mut ops) =
+        let (mut encoder, mut state_losses, mut ops) =
             (ThreadEncoder::default(), StateLosses::default(), Vec::new());
         let mut scale = Scale::new(1_000_000_000);
         for call in calls {
-            encoder.call(call, &mut scale, &mut untold, &mut |time, op| {
+            encoder.call(call, &mut scale, &mut state_losses, &mut |time, op| {
                 ops.push((time, op))
             });
         }
-        encoder.finish(&mut untold);
+        encoder.finish(&mut state_losses);
         let mut losses = Losses::default();
-        untold.losses(&mut losses);
+        state_losses.losses(&mut losses);
         (ops, encoder, losses.iter().collect())
     }
 

@@ -13,7 +13,7 @@ use crate::json::parse;
 
 /// Reads a table. A damaged table is reported, and taken as empty.
 fn read_table<T: DeserializeOwned + Default>(
-    told: &mut DiagnosticList,
+    diagnostics: &mut DiagnosticList,
     file: &str,
     bytes: Option<Vec<u8>>,
 ) -> T {
@@ -23,7 +23,7 @@ fn read_table<T: DeserializeOwned + Default>(
     };
     parse(&bytes).unwrap_or_else(|bad| {
         let what = format!("{}; read without it", bad.what);
-        told.add_in(file, bad.offset, &what);
+        diagnostics.add_in(file, bad.offset, &what);
         T::default()
     })
 }
@@ -131,21 +131,21 @@ impl Tree {
         types: Option<Vec<u8>>,
         tree: Option<Vec<u8>>,
         most: u32,
-        told: &mut DiagnosticList,
+        diagnostics: &mut DiagnosticList,
     ) -> Tree {
         let mut out = Tree::default();
-        let types: Vec<TypeFile> = read_table(told, "types.json", types);
+        let types: Vec<TypeFile> = read_table(diagnostics, "types.json", types);
         let types = types.into_iter();
         let types = types.map(|one| (one.key, Kind::of_name(&one.kind)));
-        let kinds = by_key("types.json", types, most, told);
-        let tree: TreeFile = read_table(told, "tree.json", tree);
+        let kinds = by_key("types.json", types, most, diagnostics);
+        let tree: TreeFile = read_table(diagnostics, "tree.json", tree);
         if tree.version.is_some_and(|version| version.major != 1) {
-            told.add_in("tree.json", 0, "the version is not 1; it is read as if");
+            diagnostics.add_in("tree.json", 0, "the version is not 1; it is read as if");
         }
         if let Some(root) = tree.root {
             out.add(0, String::new(), root);
         }
-        out.settle(kinds, most, told);
+        out.settle(kinds, most, diagnostics);
         out
     }
 
@@ -182,7 +182,7 @@ impl Tree {
     }
 
     /// Brings keys, types and names together.
-    fn settle(&mut self, kinds: Vec<Option<Kind>>, most: u32, told: &mut DiagnosticList) {
+    fn settle(&mut self, kinds: Vec<Option<Kind>>, most: u32, diagnostics: &mut DiagnosticList) {
         let mut keys = Keys::new(kinds);
         let mut places: Vec<NodeRole> = Vec::with_capacity(self.nodes.len());
         let mut thread_of = HashMap::new();
@@ -207,10 +207,10 @@ impl Tree {
         }
         self.has_states_alone = has_states_alone(&places, self.threads.len());
         let what = "attributes without a key that the history has";
-        left_out(told, "tree.json", foreign, what);
+        left_out(diagnostics, "tree.json", foreign, what);
         let what = "attributes with the key of another";
-        left_out(told, "tree.json", keys.doubled, what);
-        keys.fit(told);
+        left_out(diagnostics, "tree.json", keys.doubled, what);
+        keys.fit(diagnostics);
         let kinds = keys.kinds.into_iter();
         self.kinds = kinds.map(Option::unwrap_or_default).collect();
         (self.roles, self.node_of) = (keys.roles, keys.node_of);
@@ -272,7 +272,7 @@ impl Keys {
     }
 
     /// Gives a type to each key that has none. Takes the role from each key whose values don't fit it.
-    fn fit(&mut self, told: &mut DiagnosticList) {
+    fn fit(&mut self, diagnostics: &mut DiagnosticList) {
         let (mut guessed, mut unfit) = (0, 0);
         let keys = self.kinds.iter_mut().zip(&mut self.roles);
         for ((kind, role), node) in keys.zip(&self.node_of) {
@@ -296,11 +296,11 @@ impl Keys {
         }
         if guessed > 0 {
             let what = format!("{guessed} keys of the tree have no type; guessed from the tree");
-            told.add_in("types.json", 0, &what);
+            diagnostics.add_in("types.json", 0, &what);
         }
         if unfit > 0 {
             let what = format!("{unfit} keys have a type that their attribute can't have");
-            told.add_in("types.json", 0, &what);
+            diagnostics.add_in("types.json", 0, &what);
         }
     }
 }
@@ -364,9 +364,9 @@ impl NodeRole {
 }
 
 /// Reports elements that are left out.
-fn left_out(told: &mut DiagnosticList, file: &str, count: u64, what: &str) {
+fn left_out(diagnostics: &mut DiagnosticList, file: &str, count: u64, what: &str) {
     if count > 0 {
-        told.add_in(file, 0, &format!("{count} {what}; they are left out"));
+        diagnostics.add_in(file, 0, &format!("{count} {what}; they are left out"));
     }
 }
 
@@ -376,7 +376,7 @@ fn by_key<T>(
     file: &str,
     elements: impl Iterator<Item = (u32, Option<T>)>,
     most: u32,
-    told: &mut DiagnosticList,
+    diagnostics: &mut DiagnosticList,
 ) -> Vec<Option<T>> {
     let mut values: Vec<Option<T>> = Vec::new();
     let (mut foreign, mut doubled) = (0, 0);
@@ -395,8 +395,13 @@ fn by_key<T>(
         }
     }
     let what = "elements without a key that the history has, or without a value";
-    left_out(told, file, foreign, what);
-    left_out(told, file, doubled, "elements with the key of another");
+    left_out(diagnostics, file, foreign, what);
+    left_out(
+        diagnostics,
+        file,
+        doubled,
+        "elements with the key of another",
+    );
     values
 }
 
@@ -404,22 +409,22 @@ fn by_key<T>(
 pub(super) fn read_state(
     bytes: Option<Vec<u8>>,
     keys: u32,
-    told: &mut DiagnosticList,
+    diagnostics: &mut DiagnosticList,
 ) -> Vec<Option<Value>> {
-    let elements: Vec<StateFile> = read_table(told, "state.json", bytes);
+    let elements: Vec<StateFile> = read_table(diagnostics, "state.json", bytes);
     let elements = elements.into_iter();
     let values = by_key(
         "state.json",
         elements.map(|one| (one.key, Some(one.value))),
         keys,
-        told,
+        diagnostics,
     );
     let missing = values
         .iter()
         .position(Option::is_none)
         .unwrap_or(values.len());
     if (1..keys as usize).contains(&missing) {
-        told.add_in(
+        diagnostics.add_in(
             "state.json",
             0,
             &format!("the value of key {missing} is missing"),

@@ -51,7 +51,7 @@ pub(super) struct TcstateWriter {
     thread_of: HashMap<ThreadId, usize>,
     now: usize,
     changes: Changes,
-    untold: StateLosses,
+    state_losses: StateLosses,
     losses: Losses,
     failed: Option<io::Error>,
     states: States,
@@ -77,7 +77,7 @@ impl TcstateWriter {
             thread_of: HashMap::new(),
             now: 0,
             changes: Changes::default(),
-            untold: StateLosses::default(),
+            state_losses: StateLosses::default(),
             losses,
             failed: None,
         }
@@ -111,7 +111,10 @@ impl TcstateWriter {
             return;
         };
         let note = (time, kind, body);
-        match known.encoder.note(note, &mut self.scale, &mut self.untold) {
+        match known
+            .encoder
+            .note(note, &mut self.scale, &mut self.state_losses)
+        {
             Some((time, name, number)) if self.failed.is_none() => {
                 let changed = self.changes.push(self.now, time, Op::Counter(name), number);
                 self.failed = changed.err();
@@ -127,7 +130,7 @@ impl TcstateWriter {
 
     fn complete(&mut self) -> io::Result<()> {
         for known in &mut self.threads {
-            known.encoder.finish(&mut self.untold);
+            known.encoder.finish(&mut self.state_losses);
         }
         self.info.functions.sort_by_key(|function| function.id);
         let mut threads: Vec<ThreadId> = self.threads.iter().map(|known| known.thread.id).collect();
@@ -193,9 +196,9 @@ impl TcstateWriter {
         })?;
         let meta = self.meta(&builder, (start, end));
         save(&self.folder, super::META, |out| meta.write(out))?;
-        self.untold.losses(&mut self.losses);
+        self.state_losses.losses(&mut self.losses);
         let what = "changes of CPU that the state of the CPUs does not show, or not in time";
-        self.losses.add(what, builder.untold_cpus);
+        self.losses.add(what, builder.lost_cpu_changes);
         let what = "calls of functions that have the name of another: told as calls of that one";
         self.losses.add(what, builder.strings.shared);
         Ok(())
@@ -292,7 +295,7 @@ impl Sink for TcstateWriter {
             };
             known
                 .encoder
-                .call(call, &mut self.scale, &mut self.untold, &mut out);
+                .call(call, &mut self.scale, &mut self.state_losses, &mut out);
         }
     }
 
@@ -302,7 +305,7 @@ impl Sink for TcstateWriter {
         };
         let losses = &mut self.losses;
         match *mark {
-            Mark::Cpu { cpu, .. } => known.encoder.cpu(cpu, &mut self.untold),
+            Mark::Cpu { cpu, .. } => known.encoder.cpu(cpu, &mut self.state_losses),
             Mark::Wall { seconds, micros } => {
                 if known.wall.is_none() && known.encoder.first.is_none() {
                     known.wall = Some((seconds, micros));
@@ -381,7 +384,7 @@ fn write_tree<'a>(
     // Children of one parent stand together, in the order of their keys.
     let mut children: Vec<usize> = (1..attributes.len()).collect();
     children.sort_by_key(|&key| attributes[key].parent);
-    let of = |parent: usize| {
+    let children_of = |parent: usize| {
         let parent_of = |&key: &usize| attributes[key].parent as usize;
         let start = children.partition_point(|key| parent_of(key) < parent);
         let end = children.partition_point(|key| parent_of(key) <= parent);
@@ -394,7 +397,7 @@ fn write_tree<'a>(
     let mut line = Vec::new();
     loop {
         line.clear();
-        let list = of(node);
+        let list = children_of(node);
         match list.is_empty() {
             true => line.push(b'}'),
             false => line.extend_from_slice(b",\"children\":{"),

@@ -13,12 +13,12 @@ pub struct Reason<'a> {
     /// The trigger, as the user gave it.
     pub trigger: &'a str,
     /// The event that fired the trigger.
-    pub what: What<'a>,
+    pub occurrence: Occurrence<'a>,
 }
 
 /// An event that fired a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What<'a> {
+pub enum Occurrence<'a> {
     /// A call took too long.
     Call(SlowCall<'a>),
     /// Anything else, in words; empty if the trigger alone explains the trace.
@@ -55,15 +55,15 @@ const SECOND: u64 = 1_000_000_000;
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "trigger {}", self.trigger)?;
-        match self.what {
-            What::Other("") => Ok(()),
-            What::Other(words) => write!(f, ": {words}"),
-            What::Call(call) => {
+        match self.occurrence {
+            Occurrence::Other("") => Ok(()),
+            Occurrence::Other(words) => write!(f, ": {words}"),
+            Occurrence::Call(call) => {
                 let verb = if call.returned { TOOK } else { NOT_RETURNED };
                 let (ms, ns) = (call.took_ns / 1_000_000, call.took_ns % 1_000_000);
                 write!(f, ": {}{verb}{ms}.{ns:06}{IN_THREAD}", call.function)?;
                 let (s, ns) = (call.begin_unix_ns / SECOND, call.begin_unix_ns % SECOND);
-                let (thread, name, begun) = (call.thread, call.thread_name, Utc::of(s));
+                let (thread, name, begun) = (call.thread, call.thread_name, Utc::from_unix(s));
                 write!(f, "{thread} ({name}{BEGUN}{begun}.{ns:09}Z")
             }
         }
@@ -75,26 +75,30 @@ impl<'a> Reason<'a> {
     ///
     /// # Examples
     /// ```
-    /// use fdr_formats::trigger::{Reason, What};
+    /// use fdr_formats::trigger::{Occurrence, Reason};
     ///
     /// let reason = Reason::parse("trigger every 10m").expect("a trigger");
-    /// assert_eq!((reason.trigger, reason.what), ("every 10m", What::Other("")));
+    /// assert_eq!((reason.trigger, reason.occurrence), ("every 10m", Occurrence::Other("")));
     /// assert!(Reason::parse("exit").is_none());
     /// ```
     #[must_use]
     pub fn parse(reason: &'a str) -> Option<Reason<'a>> {
         let words = reason.strip_prefix("trigger ")?;
-        let (trigger, what) = words.split_once(": ").unwrap_or((words, ""));
-        let what = SlowCall::parse(what).map_or(What::Other(what), What::Call);
-        Some(Reason { trigger, what })
+        let (trigger, occurrence) = words.split_once(": ").unwrap_or((words, ""));
+        let occurrence =
+            SlowCall::parse(occurrence).map_or(Occurrence::Other(occurrence), Occurrence::Call);
+        Some(Reason {
+            trigger,
+            occurrence,
+        })
     }
 
     /// The call that took too long, if that was it.
     #[must_use]
     pub fn call(&self) -> Option<SlowCall<'a>> {
-        match self.what {
-            What::Call(call) => Some(call),
-            What::Other(_) => None,
+        match self.occurrence {
+            Occurrence::Call(call) => Some(call),
+            Occurrence::Other(_) => None,
         }
     }
 
@@ -138,7 +142,7 @@ fn unix_ns(text: &str) -> Option<u64> {
         time = time.checked_mul(in_unit_before)?.checked_add(next()?)?;
     }
     // The text must be the one that would be written: no hour 24, and no number without its zeros.
-    let written = format!("{}.{:09}Z", Utc::of(time / SECOND), time % SECOND);
+    let written = format!("{}.{:09}Z", Utc::from_unix(time / SECOND), time % SECOND);
     (written == text).then_some(time)
 }
 
@@ -174,7 +178,7 @@ mod tests {
         assert_eq!(reason.threshold_ns(), Some(50_000_000));
         assert_eq!(reason.to_string(), text);
         let open = Reason {
-            what: What::Call(SlowCall {
+            occurrence: Occurrence::Call(SlowCall {
                 returned: false,
                 took_ns: 7,
                 ..call
@@ -193,7 +197,10 @@ mod tests {
     fn other_reasons() {
         let rss = "trigger rss>2G: 2147995648 bytes are in memory";
         let reason = Reason::parse(rss).expect("a reason");
-        assert_eq!(reason.what, What::Other("2147995648 bytes are in memory"));
+        assert_eq!(
+            reason.occurrence,
+            Occurrence::Other("2147995648 bytes are in memory")
+        );
         assert_eq!((reason.call(), reason.threshold_ns()), (None, None));
         assert_eq!(reason.to_string(), rss);
         for text in [

@@ -412,7 +412,7 @@ fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
     let ticks = Ticks(to.0.checked_sub(from.0)?);
     let wall = to.1 - from.1;
     let ahead = i128::from(clock.nanos(ticks).0) - wall;
-    let agrees = clock.until.is_some() && i128::from(clock.trouble.ahead_ns) < ahead / 2;
+    let agrees = clock.until.is_some() && i128::from(clock.faults.ahead_ns) < ahead / 2;
     if ahead < MIN_NS + wall.max(0) / 100 || agrees {
         return None;
     }

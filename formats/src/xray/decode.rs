@@ -119,7 +119,7 @@ impl<'a> Decoder<'a> {
             self.cpu = None;
         }
         self.settle();
-        self.tell_late();
+        self.report_late_calls();
         Ok(())
     }
 
@@ -357,7 +357,7 @@ impl<'a> Decoder<'a> {
     /// A record sets the time.
     fn set_time(&mut self, tick: u64, at: u64) {
         self.settle();
-        self.tell_late();
+        self.report_late_calls();
         let before = self.time.now().unwrap_or(tick);
         match self.time.set(tick) {
             Turn::Plain => {}
@@ -416,7 +416,7 @@ impl<'a> Decoder<'a> {
     }
 
     /// Reports late calls where the time is set, and at a block's end.
-    fn tell_late(&mut self) {
+    fn report_late_calls(&mut self) {
         let late = std::mem::take(&mut self.late);
         if late > 0 {
             let what = format!("{late} times after the last one of the block; that is taken");

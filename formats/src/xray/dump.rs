@@ -33,13 +33,13 @@ pub struct BlockSummary {
 impl BlockSummary {
     /// The counts of the thread. If the recorder counted more records as readable than were found, the
     /// rest count as overwritten.
-    pub(super) fn thread_counts(&self, said: Counts) -> Counts {
-        let kept = self.readable.saturating_add(said.dropped);
-        let kept = kept.saturating_add(said.summarised);
+    pub(super) fn thread_counts(&self, stated: Counts) -> Counts {
+        let kept = self.readable.saturating_add(stated.dropped);
+        let kept = kept.saturating_add(stated.summarised);
         Counts {
             readable: self.readable,
-            overwritten: said.overwritten.max(said.recorded.saturating_sub(kept)),
-            ..said
+            overwritten: stated.overwritten.max(stated.recorded.saturating_sub(kept)),
+            ..stated
         }
     }
 }

@@ -57,7 +57,9 @@ pub(super) struct Index {
 impl Index {
     /// Whether the index pass gave a diagnostic for the record at this byte.
     pub(super) fn has_diagnostic_at(&self, offset: u64) -> bool {
-        self.diagnostics.iter().any(|told| told.offset == offset)
+        self.diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.offset == offset)
     }
 }
 
@@ -104,7 +106,7 @@ struct Indexer<'a> {
     /// The latest tick of the current block's records, as its head states it.
     latest: Option<u64>,
     /// The problems that are shown, and the number of all.
-    told: DiagnosticList,
+    diagnostics: DiagnosticList,
     index: Index,
 }
 
@@ -149,12 +151,12 @@ impl<'a> Indexer<'a> {
             lane_of: HashMap::new(),
             functions: BTreeMap::new(),
             latest: None,
-            told: DiagnosticList::default(),
+            diagnostics: DiagnosticList::default(),
             index,
         };
         if header.frequency == 0 {
             indexer
-                .told
+                .diagnostics
                 .add(8, "the header's clock frequency is 0 Hz; 1 GHz is assumed");
         }
         indexer
@@ -204,7 +206,7 @@ impl<'a> Indexer<'a> {
                 Some(_) => "but another block begins here: it is read up to here".into(),
                 None => format!("but the file ends {} bytes before that", end - self.size),
             };
-            self.told.add(
+            self.diagnostics.add(
                 stop,
                 format!("the block at byte {at} should have {bytes} bytes, {what}"),
             );
@@ -260,7 +262,7 @@ impl<'a> Indexer<'a> {
             if early > 0 {
                 let size = self.header.buffer_size;
                 let what = format!("the buffer at byte {start} should have {size} bytes");
-                self.told.add(
+                self.diagnostics.add(
                     end,
                     format!("{what}, but the file ends {early} bytes before that"),
                 );
@@ -276,7 +278,7 @@ impl<'a> Indexer<'a> {
         match self.search.block(end)? {
             Some(next) => Ok(next),
             None => {
-                self.told
+                self.diagnostics
                     .add(end, "no buffer begins after this one; the rest is skipped");
                 Ok(self.size)
             }
@@ -301,7 +303,7 @@ impl<'a> Indexer<'a> {
     fn skip(&mut self, at: u64) -> io::Result<u64> {
         let next = self.search.block(at + 1)?.unwrap_or(self.size);
         let what = format!("no block begins here; {} bytes are skipped", next - at);
-        self.told.add(at, what);
+        self.diagnostics.add(at, what);
         Ok(next)
     }
 
@@ -313,7 +315,7 @@ impl<'a> Indexer<'a> {
             self.record_at(start)?
         };
         let Some(Record::NewBuffer { thread }) = record else {
-            self.told
+            self.diagnostics
                 .add(start, "the block has no NewBuffer record; it is skipped");
             return Ok(());
         };
@@ -354,7 +356,7 @@ impl<'a> Indexer<'a> {
             bytes - self.size,
             self.index.info.threads.len()
         );
-        self.told.add(self.size, what);
+        self.diagnostics.add(self.size, what);
         true
     }
 
@@ -385,7 +387,7 @@ impl<'a> Indexer<'a> {
                             balance = Some((entries, exits))
                         }
                         Some(payload) => self.learn(lane, payload),
-                        None => self.told.add(start, DAMAGED_OWN),
+                        None => self.diagnostics.add(start, DAMAGED_OWN),
                     }
                 }
                 _ => break,
@@ -441,11 +443,11 @@ impl<'a> Indexer<'a> {
                 error_ppm,
                 anchor,
                 until,
-                trouble,
+                faults,
             } => {
                 let clock = &mut self.index.info.clock;
                 (clock.name, clock.error_ppm, clock.anchor) = (name, error_ppm, anchor);
-                (clock.until, clock.trouble) = (until, trouble);
+                (clock.until, clock.faults) = (until, faults);
             }
             Payload::Process {
                 program,
@@ -507,7 +509,7 @@ impl<'a> Indexer<'a> {
 
     fn finish(mut self) -> Index {
         let is_short = self.is_short();
-        self.index.diagnostics = self.told.finish();
+        self.index.diagnostics = self.diagnostics.finish();
         let Index {
             info,
             blocks,

@@ -9,14 +9,14 @@ use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::identity::Part;
 use crate::model::{
-    Counts, EarlyCall, Edge, FunctionId, Missing, Schedule, ThreadId, Ticks, Trouble,
+    ClockFaults, Counts, EarlyCall, Edge, FunctionId, Missing, Schedule, ThreadId, Ticks,
 };
 use crate::notes::{Note, NoteKind};
 use crate::source::{Listing, Record, Stop, Visit};
 
 const WINDOW: usize = 256 * 1024;
 /// Bytes of a payload that are shown.
-const SHOWN: usize = 64;
+const MAX_SHOWN_BYTES: usize = 64;
 
 /// Visits every record of the file.
 pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
@@ -240,7 +240,7 @@ impl Lister<'_> {
                 }
             }
             None => {
-                let shown = view.get(..SHOWN).unwrap_or(view);
+                let shown = view.get(..MAX_SHOWN_BYTES).unwrap_or(view);
                 let more = if size > shown.len() as u64 { "…" } else { "" };
                 let _ = write!(self.listing.detail, " \"{}\"{more}", shown.escape_ascii());
             }
@@ -296,11 +296,11 @@ fn describe(detail: &mut String, payload: &Payload) {
             error_ppm,
             anchor,
             until,
-            trouble,
+            faults,
         } => {
             let _ = write!(detail, " {name:?} error={} ppm", error_ppm.unwrap_or(0.0));
             describe_anchors(detail, anchor.unwrap_or_default(), *until);
-            describe_trouble(detail, trouble)
+            describe_faults(detail, faults)
         }
         Payload::Process {
             program,
@@ -374,11 +374,11 @@ fn describe_thread(
     latest.map_or(Ok(()), |tick| write!(detail, ", the latest at tick {tick}"))
 }
 
-fn describe_trouble(detail: &mut String, trouble: &Trouble) -> fmt::Result {
+fn describe_faults(detail: &mut String, faults: &ClockFaults) -> fmt::Result {
     write!(
         detail,
         ", skew={} ns, steps back={}, ahead={} ns, time of day moved={} ns",
-        trouble.skew_ns, trouble.steps_back, trouble.ahead_ns, trouble.wall_step_ns
+        faults.skew_ns, faults.steps_back, faults.ahead_ns, faults.wall_step_ns
     )
 }
 

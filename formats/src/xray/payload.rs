@@ -38,10 +38,10 @@
 
 use crate::bytes::{ByteOrder, Fields};
 #[cfg(feature = "read")]
-use crate::model::What;
+use crate::model::FunctionKind;
 use crate::model::{
-    Counts, EarlyCall, Estimate, Function, FunctionId, FunctionTotals, Identity, Missing, Moment,
-    RecordingCost, Ticks, Trouble,
+    ClockFaults, Counts, EarlyCall, Estimate, Function, FunctionId, FunctionTotals, Identity,
+    Missing, Moment, RecordingCost, Ticks,
 };
 use crate::notes::{MAX_BYTES, Note, NoteKind};
 
@@ -138,7 +138,7 @@ pub enum Payload {
         /// A second pair, taken when the trace was written.
         until: Option<(Ticks, u64)>,
         /// The faults of the clock.
-        trouble: Trouble,
+        faults: ClockFaults,
     },
     /// Where the trace comes from.
     Process {
@@ -377,7 +377,7 @@ fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
             file,
             line,
             untimed: false,
-            what: What::Calls,
+            kind: FunctionKind::Calls,
         });
     }
     if flags & 3 != 0 {
@@ -393,7 +393,7 @@ fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
         for _ in 0..fields.u32()? {
             let what = fields.u32()?;
             let place = (what & MAX_PLACES) as usize;
-            list.get_mut(place)?.what = What::of((what >> PLACE_BITS) as u8);
+            list.get_mut(place)?.kind = FunctionKind::from_number((what >> PLACE_BITS) as u8);
         }
     }
     Some(list)
@@ -433,10 +433,10 @@ fn clock(mut fields: Fields<'_>) -> Option<Payload> {
     let error = f64::from_bits(fields.u64()?);
     let anchor = (Ticks(fields.u64()?), fields.u64()?);
     let name = fields.text(name_bytes)?;
-    let (mut trouble, mut until) = (Trouble::default(), None);
+    let (mut faults, mut until) = (ClockFaults::default(), None);
     if flags & 4 != 0 {
         skip_to_8(&mut fields, name_bytes)?;
-        trouble = Trouble {
+        faults = ClockFaults {
             skew_ns: fields.u64()?,
             steps_back: fields.u64()?,
             ahead_ns: fields.u64()? as i64,
@@ -450,7 +450,7 @@ fn clock(mut fields: Fields<'_>) -> Option<Payload> {
         error_ppm: (flags & 1 != 0).then_some(error),
         anchor: (flags & 2 != 0).then_some(anchor),
         until,
-        trouble,
+        faults,
     })
 }
 

@@ -12,7 +12,7 @@ pub fn function(id: u32, name: &str, line: u32) -> Function {
         file: "src/lib.rs".to_owned(),
         line,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     }
 }
 

@@ -144,7 +144,7 @@ pub fn function(id: u32, name: &str, file: &str, line: u32) -> Function {
         file: file.to_owned(),
         line,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     }
 }
 

@@ -183,7 +183,7 @@ pub fn function(id: u32, name: &str, file: &str, line: u32) -> Function {
         file: file.into(),
         line,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     }
 }
 

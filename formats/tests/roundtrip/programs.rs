@@ -152,7 +152,7 @@ fn info(random: &mut Random, holds: Holds) -> TraceInfo {
         },
         line: if holds.lines { id * 7 } else { 0 },
         untimed: holds.untimed && id % 5 == 2,
-        what: Default::default(),
+        kind: Default::default(),
     };
     let mut info = TraceInfo {
         clock: Clock {

@@ -38,7 +38,7 @@ const OFF: u32 = 0;
 const READY: u32 = 1;
 const INSTALLING: u32 = 2;
 /// The former actions are known, and the first handlers may be installed.
-const KNOWN: u32 = 3;
+const PREVIOUS_KNOWN: u32 = 3;
 const INSTALLED: u32 = 4;
 
 /// How long a thread at its first record waits while another one installs the handlers, and the time between
@@ -104,7 +104,7 @@ pub(super) fn is_ready() -> bool {
 }
 
 /// Whether any signal is handled. Async-signal-safe.
-pub(super) fn is_wanted() -> bool {
+pub(super) fn is_enabled() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
 }
 
@@ -116,7 +116,7 @@ pub(super) fn install(now: bool) -> bool {
     if !now
         && waits_for
             .iter()
-            .any(|&signal| Action::of(signal).is_default())
+            .any(|&signal| Action::current(signal).is_default())
     {
         return !is_ready();
     }
@@ -133,7 +133,7 @@ pub(super) fn install(now: bool) -> bool {
         }
     }
     // Release: pairs with the Acquire in `previous`.
-    STATE.store(KNOWN, Ordering::Release);
+    STATE.store(PREVIOUS_KNOWN, Ordering::Release);
     put_ours();
     true
 }
@@ -143,7 +143,7 @@ fn to_be_replaced(signal: i32) -> Option<Action> {
     if signal != libc::SIGBUS && !are_crashes_handled() {
         return None;
     }
-    let action = Action::of(signal);
+    let action = Action::current(signal);
     // A program that handles SIGTRAP steps or breaks on purpose. A program that handles SIGSYS makes the call
     // itself. Both go on.
     let is_purpose = matches!(signal, libc::SIGTRAP | libc::SIGSYS);
@@ -171,7 +171,7 @@ fn put_ours() {
 }
 
 fn is_installing() -> bool {
-    matches!(STATE.load(Ordering::Acquire), INSTALLING | KNOWN)
+    matches!(STATE.load(Ordering::Acquire), INSTALLING | PREVIOUS_KNOWN)
 }
 
 /// Waits while another thread installs the handlers, because the caller may crash next. The time is limited,
@@ -188,7 +188,7 @@ pub(super) fn wait_for_install() {
 
 fn previous() -> Option<&'static [Option<Action>; SIGNALS.len()]> {
     // Acquire: pairs with the Release in `install`.
-    (STATE.load(Ordering::Acquire) >= KNOWN)
+    (STATE.load(Ordering::Acquire) >= PREVIOUS_KNOWN)
         // SAFETY: it was written before the state became KNOWN, and it never changes after that.
         .then(|| unsafe { (*PREVIOUS.0.get()).assume_init_ref() })
 }
@@ -210,7 +210,7 @@ pub(super) fn after_fork() {
     // A thread that was installing them exists in the parent only.
     match STATE.load(Ordering::Acquire) {
         INSTALLING => STATE.store(READY, Ordering::Relaxed),
-        KNOWN => put_ours(),
+        PREVIOUS_KNOWN => put_ours(),
         _ => {}
     }
 }
@@ -255,7 +255,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
                 unsafe { prepared.stack.call(on_own_stack, place) };
                 if may_survive(&crash) {
                     let in_place = |action| is_called_in_place(signal, action);
-                    if !Action::of(signal).is(on_signal)
+                    if !Action::current(signal).is(on_signal)
                         || previous_of(signal).is_some_and(in_place)
                     {
                         SURVIVED.fetch_or(raw::bit(signal), Ordering::Relaxed);
@@ -319,7 +319,8 @@ fn may_survive(crash: &Crash) -> bool {
 /// Whether a handler looks like the standard library's: it handles SIGSEGV and SIGBUS, with these flags.
 #[inline(never)]
 fn is_of_std(action: &Action) -> bool {
-    let before = |signal| previous_of(signal).map_or_else(|| Action::of(signal), |known| *known);
+    let before =
+        |signal| previous_of(signal).map_or_else(|| Action::current(signal), |known| *known);
     let both = [libc::SIGSEGV, libc::SIGBUS].map(before);
     let same = |other: Action| other.has_handler_of(action);
     both.into_iter().all(same) && action.is_plain_on_alternate_stack()
@@ -390,7 +391,7 @@ fn write(prepared: &Prepared, ring: &Ring, crash: &Crash) -> bool {
             let result = raw::undisturbed(|| trace::write(prepared, work, ring, crash.thread));
             work.reason.clear();
             crash.write(&mut work.reason);
-            trace::say(prepared, work, ring, &result);
+            trace::print_result(prepared, work, ring, &result);
             match result {
                 Ok(done) => done.is_whole(),
                 Err(NoTrace::Nothing) => true,
@@ -433,7 +434,7 @@ unsafe fn pass_on(
     context: *mut libc::c_void,
     which: impl Fn(i32) -> bool,
 ) {
-    let is_ours = Action::of(signal).is(on_signal);
+    let is_ours = Action::current(signal).is(on_signal);
     let action = previous_of(signal).filter(|action| !action.is_default());
     let in_place = |action: &&Action| is_ours && is_called_in_place(signal, action);
     if let Some(action) = action.filter(in_place) {
@@ -461,7 +462,7 @@ fn put_back(which: impl Fn(i32) -> bool) {
     };
     for (known, action) in SIGNALS.iter().zip(previous) {
         if let Some(action) = action {
-            if which(known.number) && Action::of(known.number).is(on_signal) {
+            if which(known.number) && Action::current(known.number).is(on_signal) {
                 action.set(known.number);
             }
         }

@@ -15,7 +15,7 @@ use crate::site::unit;
 /// Memory for the line, because the path in it may be as long as an alternate stack.
 struct Line(UnsafeCell<[u8; 5000]>);
 
-// SAFETY: only the thread for which `is_loss_to_tell` returned true uses it.
+// SAFETY: only the thread for which `claim_loss_report` returned true uses it.
 unsafe impl Sync for Line {}
 
 static LINE: Line = Line(UnsafeCell::new([0; 5000]));
@@ -32,33 +32,33 @@ pub(super) unsafe fn mend(info: *const libc::siginfo_t) -> bool {
     };
     let mended = ring.mend(address);
     if mended {
-        tell(ring);
+        report(ring);
     }
     mended
 }
 
 /// If the ring is lost, ends the recording and says so. Only the first call does this.
-pub(crate) fn tell(ring: &Ring) {
-    if !ring.is_loss_to_tell() {
+pub(crate) fn report(ring: &Ring) {
+    if !ring.claim_loss_report() {
         return;
     }
     unit::switch_off();
     if let Some(path) = ring.path().filter(|_| messages::warns()) {
-        say(path);
+        print_line(path);
     }
-    ring.loss_is_told();
+    ring.loss_is_reported();
 }
 
 /// Does the same at the end of the process. Returns when the line was printed, by this thread or by another
 /// one.
-pub(crate) fn tell_at_exit(ring: &Ring) {
+pub(crate) fn report_at_exit(ring: &Ring) {
     ring.wait_for_replacing();
-    tell(ring);
-    ring.wait_for_telling();
+    report(ring);
+    ring.wait_for_loss_report();
 }
 
 /// Prints the line. It is called once, so the memory of the line belongs to this call.
-fn say(path: &CStr) {
+fn print_line(path: &CStr) {
     // SAFETY: the loss of a ring is reported once, and a process has one ring.
     let bytes = unsafe { &mut *LINE.0.get() };
     bytes.fill(0);

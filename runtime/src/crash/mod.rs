@@ -48,7 +48,7 @@ use crate::sys::stack::{self, Stack};
 use crate::sys::{memory, own_table, process, raw};
 use file::TraceFile;
 pub(crate) use handler::is_at_home;
-pub(crate) use loss::{tell as tell_loss, tell_at_exit as tell_loss_at_exit};
+pub(crate) use loss::{report as report_loss, report_at_exit as report_loss_at_exit};
 use text::Text;
 
 /// Bytes of the handler's stack, and of the stack for a fault of the handler itself.
@@ -234,13 +234,13 @@ pub(crate) fn look() -> Option<Duration> {
     ))
 }
 
-/// Called at a thread's first record. `end_is_told`: [`thread_ends`] will be called for the thread.
+/// Called at a thread's first record. `has_end_hook`: [`thread_ends`] will be called for the thread.
 /// Async-signal-safe.
-fn thread_begins(end_is_told: bool) {
-    if !handler::is_wanted() {
+fn thread_begins(has_end_hook: bool) {
+    if !handler::is_enabled() {
         return;
     }
-    if end_is_told && handler::are_crashes_handled() {
+    if has_end_hook && handler::are_crashes_handled() {
         stack::give_alternate();
     }
     if handler::is_ready() {
@@ -284,18 +284,18 @@ pub(crate) fn write_now(reason: &'static str) -> bool {
         return false;
     };
     let result = alone(prepared, |work| {
-        let mut asked = OtherStackCall {
+        let mut call = OtherStackCall {
             prepared,
             work,
             ring,
             reason,
             done: false,
         };
-        let place = (&raw mut asked).cast();
+        let place = (&raw mut call).cast();
         // SAFETY: only one thread at a time is in `alone`, and the stack belongs to it. `on_other_stack` does
         // not unwind.
         unsafe { prepared.other_stack.call(on_other_stack, place) };
-        asked.done
+        call.done
     });
     result == Some(true)
 }
@@ -310,15 +310,15 @@ struct OtherStackCall<'a> {
     done: bool,
 }
 
-extern "C" fn on_other_stack(asked: *mut ()) {
+extern "C" fn on_other_stack(call: *mut ()) {
     // SAFETY: `write_now` passes its own value, which outlives the call.
-    let asked = unsafe { &mut *asked.cast::<OtherStackCall<'_>>() };
-    let (prepared, work, ring) = (asked.prepared, &mut *asked.work, asked.ring);
+    let call = unsafe { &mut *call.cast::<OtherStackCall<'_>>() };
+    let (prepared, work, ring) = (call.prepared, &mut *call.work, call.ring);
     work.reason.clear();
-    work.reason.push(asked.reason.as_bytes());
+    work.reason.push(call.reason.as_bytes());
     let result = raw::undisturbed(|| trace::write(prepared, work, ring, 0));
-    trace::say(prepared, work, ring, &result);
-    asked.done = match result {
+    trace::print_result(prepared, work, ring, &result);
+    call.done = match result {
         Ok(content) => content.is_whole(),
         Err(none) => matches!(none, trace::NoTrace::Nothing),
     };

@@ -277,8 +277,8 @@ fn bring_up_to_date(info: &mut TraceInfo, ring: &Ring) {
         known => info.clock.frequency = known,
     }
     let flags = ring.header().clock_flags.load(Ordering::Relaxed);
-    info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
-    info.clock.trouble.steps_back = steps_back(ring);
+    info.clock.faults.skew_ns = u64::from(flags >> 8) * 1000;
+    info.clock.faults.steps_back = steps_back(ring);
     info.end = Some(end(ring));
 }
 
@@ -369,11 +369,11 @@ fn end(ring: &Ring) -> Ticks {
 /// Whether a thread's records can be read, because unreadable memory may be the cause of the crash. It leaves
 /// out chunks that were never used. Reading such a chunk costs a page fault, and the chunk may have no space.
 fn is_readable(slot: &Slot) -> bool {
-    let given = slot.given.load(Ordering::Relaxed);
+    let with_space = slot.chunks_with_space.load(Ordering::Relaxed);
     // One more, because the owner may open the next chunk meanwhile.
     let used = slot.chunk.load(Ordering::Acquire).saturating_add(1);
     let base = slot.base.load(Ordering::Relaxed) as usize;
-    raw::is_readable(base, used.min(given.into()) as usize * CHUNK)
+    raw::is_readable(base, used.min(with_space.into()) as usize * CHUNK)
 }
 
 fn is_owned(slot: &Slot) -> bool {
@@ -384,7 +384,7 @@ fn is_owned(slot: &Slot) -> bool {
 }
 
 /// Says on stderr whether there is a trace, and where.
-pub(super) fn say(
+pub(super) fn print_result(
     prepared: &Prepared,
     work: &TraceMemory,
     ring: &Ring,

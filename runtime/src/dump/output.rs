@@ -96,7 +96,7 @@ impl Output {
         let mut file = Pattern::parse(Vec::new(), file)?;
         let is_default = file.0.is_empty();
         let needed = (!is_bare && !is_default).then(|| folder.before_placeholders());
-        let makes_folders = is_default || !folder.is_given();
+        let makes_folders = is_default || !folder.is_literal();
         let sort = sort_of(&folder, &file);
         let is_folder = folder.path_with(&file).is_some_and(|path| path.is_dir());
         if is_folder {
@@ -281,7 +281,8 @@ enum Part<'a> {
 impl Pattern {
     /// The pattern behind the text `begin`.
     fn parse(begin: Vec<u8>, pattern: &[u8]) -> Result<Pattern, String> {
-        const KNOWN: &str = "%e (program), %p (pid), %n (number of the dump), %t (time) and %%";
+        const PLACEHOLDERS: &str =
+            "%e (program), %p (pid), %n (number of the dump), %t (time) and %%";
         let mut text = begin;
         let mut bytes = pattern.iter().copied();
         while let Some(byte) = bytes.next() {
@@ -294,11 +295,13 @@ impl Pattern {
                     }
                     Some(other) => {
                         return Err(format!(
-                            "unknown %{}; known are {KNOWN}",
+                            "unknown %{}; known are {PLACEHOLDERS}",
                             other.escape_ascii()
                         ));
                     }
-                    None => return Err(format!("it ends with a single %; known are {KNOWN}")),
+                    None => {
+                        return Err(format!("it ends with a single %; known are {PLACEHOLDERS}"));
+                    }
                 },
                 _ => text.push(byte),
             }
@@ -325,7 +328,7 @@ impl Pattern {
     }
 
     /// Whether it has no placeholder.
-    fn is_given(&self) -> bool {
+    fn is_literal(&self) -> bool {
         !self.0.contains(&0)
     }
 
@@ -351,7 +354,7 @@ impl Pattern {
     /// The path of the file in this folder. `None`: the folder's or the file's pattern has a placeholder, or the file's
     /// pattern is empty.
     fn path_with(&self, file: &Pattern) -> Option<PathBuf> {
-        if file.0.is_empty() || !self.is_given() || !file.is_given() {
+        if file.0.is_empty() || !self.is_literal() || !file.is_literal() {
             return None;
         }
         let mut path = self.0.clone();
@@ -424,7 +427,7 @@ fn sanitised(name: &OsStr) -> String {
 
 /// Writes `20261120T135501Z`, which sorts by time and needs no escaping.
 fn utc(unix_time_s: u64, out: &mut dyn FnMut(&[u8])) {
-    let at = Utc::of(unix_time_s);
+    let at = Utc::from_unix(unix_time_s);
     decimal(at.year, 4, out);
     decimal(at.month, 2, out);
     decimal(at.day, 2, out);

@@ -13,7 +13,7 @@ use crate::clock::{self, CPU_MASK, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::state;
 use crate::ring::schedule::SwitchLog;
-use crate::sys::perf::{self, Buffer, Event, Watched, What};
+use crate::sys::perf::{self, Buffer, Event, EventKind, Watched};
 use crate::sys::{file, modules, process, thread};
 
 /// 1 while a thread empties the buffers.
@@ -147,10 +147,10 @@ pub(crate) fn drain(ring: &Ring) {
             buffer.drain(now_ns, &mut |event| {
                 let last_ns = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
                 if buffer.watched != Watched::Switches {
-                    if event.process == own && event.what == What::Was {
+                    if event.process == own && event.kind == EventKind::Was {
                         add_sample(log, buffer.watched, &event);
                     }
-                } else if event.process == own || event.what == What::Lost {
+                } else if event.process == own || event.kind == EventKind::Lost {
                     add(log, &event, last_ns);
                 }
             });
@@ -160,14 +160,14 @@ pub(crate) fn drain(ring: &Ring) {
 }
 
 fn add(log: &SwitchLog, event: &Event, last_ns: u64) {
-    let to = match event.what {
-        What::Begins => Some(State::Running),
-        What::Preempted => Some(State::Preempted),
-        What::Waits => Some(State::Waiting),
-        What::Ended => None,
+    let to = match event.kind {
+        EventKind::Begins => Some(State::Running),
+        EventKind::Preempted => Some(State::Preempted),
+        EventKind::Waits => Some(State::Waiting),
+        EventKind::Ended => None,
         // Buffers of switches have no samples.
-        What::Was => return,
-        What::Lost => {
+        EventKind::Was => return,
+        EventKind::Lost => {
             // Between the last event before the loss and the first one after it, no thread's state is known.
             log.add(switch(last_ns, 0, 0, None));
             log.add(switch(event.ns, 0, 0, None));
@@ -192,7 +192,7 @@ fn add_sample(log: &SwitchLog, watched: Watched, event: &Event) {
 }
 
 /// All that the ring knows of states, and the kernel's sums of the threads that live.
-pub(crate) fn of(ring: &Ring) -> Schedule {
+pub(crate) fn gather(ring: &Ring) -> Schedule {
     drain(ring);
     let Some(log) = ring.schedule() else {
         return Schedule::default();

@@ -116,9 +116,9 @@ impl Snapshot {
         if state != state::LIVE && state != state::ENDED {
             return false;
         }
-        self.owner = Owner::of(slot, state == state::ENDED);
+        self.owner = Owner::of_slot(slot, state == state::ENDED);
         let dropped = slot.dropped.load(Ordering::Relaxed);
-        let calls = ring::open_calls::of(slot);
+        let calls = ring::open_calls::of_slot(slot);
         let Some((committed, oldest)) = self.copy_chunks(slot, on) else {
             return false;
         };
@@ -248,7 +248,7 @@ impl Snapshot {
 
     /// Copies the newest chunk, as far as it was written when the open calls were copied.
     fn copy_newest(&mut self, slot: &Slot, number: u64) -> Result<(u64, usize), NotCopied> {
-        let Some(calls) = ring::open_calls::of(slot) else {
+        let Some(calls) = ring::open_calls::of_slot(slot) else {
             return self.copy_chunk(slot, number, None);
         };
         self.open.resize(SIZE, 0);

@@ -23,7 +23,7 @@ pub(crate) struct Tail {
     /// Bytes of that chunk that were read.
     offset: usize,
     /// Function records before the position, read or overwritten.
-    seen: u64,
+    records_before: u64,
 }
 
 /// The result of [`Tail::next`].
@@ -99,7 +99,7 @@ impl Tail {
 
     /// Sets the number of function records before the last part (`first`) and in it (`count`).
     pub(crate) fn took(&mut self, first: u64, count: u64) {
-        self.seen = first + count;
+        self.records_before = first + count;
     }
 
     /// Skips chunks that are overwritten, and some that soon will be.
@@ -135,11 +135,15 @@ impl Tail {
             Next::Nothing
         } else {
             chunk::copy(place, from, buffer.get_mut(..used - from)?);
-            let first = if from == 0 { start } else { self.seen };
+            let first = if from == 0 {
+                start
+            } else {
+                self.records_before
+            };
             Next::Part {
                 bytes: used - from,
                 first,
-                lost: first.saturating_sub(self.seen),
+                lost: first.saturating_sub(self.records_before),
                 filled,
             }
         };

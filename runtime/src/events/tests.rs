@@ -11,7 +11,7 @@ static EVENT: CallSite = CallSite::new::<()>("", 0).event();
 fn bytes(form: Form, level: Level, fields: &[Field<'_>]) -> Vec<u8> {
     NAME.set_id(0x0102);
     EVENT.set_id(0x0304);
-    let body = Body::of(&EVENT, form, level, fields);
+    let body = Body::of_event(&EVENT, form, level, fields);
     body.words()
         .iter()
         .flat_map(|word| word.to_le_bytes())

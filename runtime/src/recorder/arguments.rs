@@ -30,7 +30,7 @@ pub(super) fn write(slot: &Slot, note: &Note<'_>, now: fn() -> Stamp) {
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    let after = match open_calls::of(slot) {
+    let after = match open_calls::of_slot(slot) {
         None => write_now(slot, note, before, &now),
         Some(calls) => match place_of(slot, calls, note) {
             // The entry of the call was the last record, or a later one was. So its CPU is known.

@@ -274,7 +274,7 @@ fn left(cursor: u64) -> u64 {
 fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let current = slot.chunk.load(Ordering::Relaxed);
     let mut chunks = slot.chunks.load(Ordering::Relaxed);
-    if current < chunks && current >= u64::from(slot.given.load(Ordering::Acquire)) {
+    if current < chunks && current >= u64::from(slot.chunks_with_space.load(Ordering::Acquire)) {
         claim::extend(slot, current);
         chunks = slot.chunks.load(Ordering::Relaxed);
     }

@@ -85,7 +85,7 @@ fn take_slot(cpu: u32) -> Option<&'static Slot> {
     let claimed = claim();
     let (Ok(becomes) | Err(becomes)) = claimed;
     if claimed.is_ok() {
-        tell_begin(sys::thread::set_end_value(1));
+        call_begin_hook(sys::thread::set_end_value(1));
     }
     compiler_fence(Ordering::SeqCst);
     if !tls::replace(&CLAIMING, becomes) {
@@ -108,17 +108,17 @@ static ON_BEGIN: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 /// Sets the function that is called at the first record of each thread. The function gets whether
 /// [`on_thread_end`] will be called for the thread. The function must be async-signal-safe.
 pub(crate) fn set_on_thread_begin(call: fn(bool)) {
-    // Release: pairs with the Acquire in `tell_begin`.
+    // Release: pairs with the Acquire in `call_begin_hook`.
     ON_BEGIN.store(call as *mut (), Ordering::Release);
 }
 
-fn tell_begin(end_is_told: bool) {
+fn call_begin_hook(has_end_hook: bool) {
     // Acquire: pairs with the Release in `set_on_thread_begin`.
     let call = ON_BEGIN.load(Ordering::Acquire);
     if !call.is_null() {
         // SAFETY: `set_on_thread_begin` stored it, a function of this type.
         let call = unsafe { core::mem::transmute::<*mut (), fn(bool)>(call) };
-        call(end_is_told);
+        call(has_end_hook);
     }
 }
 

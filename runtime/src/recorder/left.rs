@@ -85,7 +85,7 @@ pub(super) fn repair(slot: &Slot) {
         return;
     }
     let cursor = slot.cursor.load(Ordering::Relaxed);
-    if let Some(calls) = open_calls::of(slot) {
+    if let Some(calls) = open_calls::of_slot(slot) {
         calls.settle(cursor);
         calls.cpu.store(NO_CPU, Ordering::Relaxed);
     }

@@ -107,7 +107,7 @@ const fn busy_slot() -> Slot {
         ended: AtomicU64::new(0),
         name: [AtomicU64::new(0), AtomicU64::new(0)],
         high: AtomicU32::new(0),
-        given: AtomicU32::new(0),
+        chunks_with_space: AtomicU32::new(0),
         open_calls: AtomicU64::new(0),
     }
 }

@@ -24,7 +24,7 @@ use super::{EXIT, chunk_writer, claim, now, tls};
 use crate::clock::Stamp;
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::layout::{BUSY, FRAMES, Frame, OpenCalls, Row, Slot};
-pub(super) use crate::ring::open_calls::of;
+pub(super) use crate::ring::open_calls::of_slot;
 use crate::ring::totals;
 use fdr_formats::notes::NoteKind;
 use fdr_formats::xray::payload::{MAX_CALLS, MAX_TICKS};
@@ -165,7 +165,7 @@ pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
     if claim::is_unnoticed_child() {
         return count_in(claim::slot_of_unnoticed_child(cpu), word);
     }
-    let Some(calls) = of(slot) else {
+    let Some(calls) = of_slot(slot) else {
         // Without totals, both the entry and the exit are dropped.
         match tls::is_real(slot) {
             true => slot.dropped.fetch_add(2, Ordering::Relaxed),
@@ -179,7 +179,7 @@ pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
     if before == BUSY {
         // This is a handler, and the thread may be about to begin a row.
-        return totals::count_untimed(totals::known_row_of(totals, word >> 4));
+        return totals::count_untimed(totals::existing_row_of(totals, word >> 4));
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);

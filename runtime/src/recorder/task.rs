@@ -105,7 +105,7 @@ pub(crate) extern "C" fn end_of_guest(task: &mut Task, begun: Begun, end: End) {
     task.busy = task.busy.saturating_add(ticks);
     task.polls = task.polls.saturating_add(1);
     let leaves_records = end.is_recorded
-        && open_calls::of(tls::get()).is_none_or(|calls| {
+        && open_calls::of_slot(tls::get()).is_none_or(|calls| {
             let (open, published) = calls.open();
             calls.is_long(ticks) || published >= open
         });
@@ -160,7 +160,7 @@ fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_record
             totals::count(end, elapsed, elapsed - polled);
             totals::count(busy, polled, 0);
         });
-    let is_long = open_calls::of(slot).is_none_or(|calls| calls.is_long(elapsed));
+    let is_long = open_calls::of_slot(slot).is_none_or(|calls| calls.is_long(elapsed));
     // If it had left a note before, that note alone would say that it has not ended.
     if leaves_records || is_long || task.has_note || !is_counted {
         let counted = u8::from(task.is_counted) | u8::from(is_counted) << 1;
@@ -179,7 +179,7 @@ impl OpenCalls {
 /// Counts in rows of the calling thread's totals. False: the thread has no totals, they have no room for the rows, or
 /// this is a handler that interrupts a record.
 fn count<const N: usize>(slot: &Slot, ids: [u32; N], count: impl FnOnce([&Row; N])) -> bool {
-    let calls = open_calls::of(slot);
+    let calls = open_calls::of_slot(slot);
     let Some(totals) = calls.and_then(|calls| totals::at(calls.totals.load(Ordering::Relaxed)))
     else {
         return false;

@@ -70,13 +70,13 @@ impl Rig {
         slot.base.store(region.addr() as u64, Relaxed);
         slot.cursor.store(region.addr() as u64, Relaxed);
         slot.chunks.store(chunks as u64, Relaxed);
-        slot.given.store(chunks as u32, Relaxed);
+        slot.chunks_with_space.store(chunks as u32, Relaxed);
         slot.cpu.store(layout::NO_CPU, Relaxed);
         slot.full.store(u32::from(full), Relaxed);
         slot.tid.store(0x1234, Relaxed);
         slot.state.store(state::LIVE, Relaxed);
         rig.totals().rows.store(1, Relaxed);
-        rig.totals().given.store(ROWS as u32, Relaxed);
+        rig.totals().rows_with_space.store(ROWS as u32, Relaxed);
         let address = rig.totals.addr() as u64;
         rig.open_calls().totals.store(address, Relaxed);
         rig

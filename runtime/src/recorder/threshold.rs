@@ -8,7 +8,7 @@ use crate::clock::{Kind, Stamp};
 use crate::primitive::{AtomicU64, Ordering};
 use crate::ring::chunk;
 use crate::ring::layout::{OpenCalls, Slot};
-use crate::ring::open_calls::{BESIDE, of};
+use crate::ring::open_calls::{BESIDE, of_slot};
 
 /// How many ticks a ring should hold. 0 = each call leaves its records, and no thread has a threshold.
 static KEEP_TICKS: AtomicU64 = AtomicU64::new(0);
@@ -73,12 +73,12 @@ pub(crate) fn keep_no_more() {
 pub(super) fn adjust(slot: &Slot, next: u64, chunks: u64, stamp: Stamp) -> Option<u64> {
     let keep = KEEP_TICKS.load(Ordering::Relaxed);
     if keep == NO_MORE {
-        return end_threshold(of(slot)?);
+        return end_threshold(of_slot(slot)?);
     }
     if keep == 0 || next <= chunks {
         return None;
     }
-    let calls = of(slot)?;
+    let calls = of_slot(slot)?;
     let before = calls.threshold.load(Ordering::Relaxed);
     let threshold = adjust_for(slot, Some(calls), keep, next, chunks, stamp);
     (threshold > 0 || before > 0).then_some(threshold)

@@ -70,10 +70,10 @@ pub(crate) fn begin(wait: &mut Wait, holders: &Holders<'_>) {
 }
 
 /// Writes a note of the wait: `state` is one of `fdr_formats::notes::thread_state`.
-pub(crate) fn tell(wait: &Wait, state: u8) {
+pub(crate) fn write_note(wait: &Wait, state: u8) {
     match host() {
-        Some(host) => (host.wait_tell)(wait, state.into()),
-        None => tell_of_guest(wait, state.into()),
+        Some(host) => (host.wait_write_note)(wait, state.into()),
+        None => write_note_of_guest(wait, state.into()),
     }
 }
 
@@ -103,11 +103,11 @@ fn without_slot() -> u64 {
 /// [`begin`] for a guest, called in its host.
 pub(crate) extern "C" fn begin_of_guest(wait: &mut Wait, holders: &Holders<'_>) {
     wait.begin = now();
-    (wait.thread, wait.function) = seen(process_ring::ring(), holders);
+    (wait.thread, wait.function) = find_holder(process_ring::ring(), holders);
 }
 
-/// [`tell`] for a guest, called in its host.
-pub(crate) extern "C" fn tell_of_guest(wait: &Wait, state: u32) {
+/// [`write_note`] for a guest, called in its host.
+pub(crate) extern "C" fn write_note_of_guest(wait: &Wait, state: u32) {
     let about = u64::from(state as u8) << 32 | u64::from(wait.reason as u8) << 40;
     let body = [
         wait.object,
@@ -170,7 +170,7 @@ fn holder(holders: &Holders<'_>) -> u64 {
 }
 
 /// The thread that holds an object, and the function that it is in.
-pub(super) fn seen(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, u32) {
+pub(super) fn find_holder(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, u32) {
     for _ in 0..TRIES {
         let word = holder(holders);
         let id = (word >> 32) as u32;
@@ -189,7 +189,7 @@ pub(super) fn seen(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, 
             return (id, 0);
         };
         let tid = slot.tid.load(Ordering::Relaxed);
-        let Some(calls) = ring::open_calls::of(slot) else {
+        let Some(calls) = ring::open_calls::of_slot(slot) else {
             return match holder(holders) == word {
                 true => (tid, 0),
                 false => continue,
@@ -225,6 +225,6 @@ mod tests {
         assert_eq!(holder(&holders), 9, "the one that is left");
         owner.store(3 << 32 | 5, Ordering::Relaxed);
         assert_eq!(holder(&holders), 3 << 32 | 5);
-        assert_eq!(seen(None, &holders), (3, 0), "there is no ring");
+        assert_eq!(find_holder(None, &holders), (3, 0), "there is no ring");
     }
 }

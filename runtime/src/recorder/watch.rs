@@ -49,7 +49,7 @@ pub(crate) struct Watched {
     /// A bit for each of its triggers.
     triggers: AtomicU32,
     /// 1 if a trigger named it at any time. From then on its edges come here.
-    known: AtomicU32,
+    was_named: AtomicU32,
 }
 
 /// By the ids of functions. Null until there is a trigger. It is replaced by a longer list, and never freed.
@@ -82,7 +82,7 @@ struct OpenWatchedCall {
     unused: AtomicU32,
     ticks: AtomicU64,
     /// The tick of the call that the dumper has reported.
-    told: AtomicU64,
+    reported_begin: AtomicU64,
     also_unused: AtomicU64,
 }
 
@@ -102,8 +102,8 @@ pub(crate) fn set_functions(list: &'static &'static [Watched]) {
             .store(from.threshold.load(Ordering::Relaxed), Ordering::Relaxed);
         to.triggers
             .store(from.triggers.load(Ordering::Relaxed), Ordering::Relaxed);
-        to.known
-            .store(from.known.load(Ordering::Relaxed), Ordering::Relaxed);
+        to.was_named
+            .store(from.was_named.load(Ordering::Relaxed), Ordering::Relaxed);
     }
     let list = core::ptr::from_ref(list).cast_mut();
     // Release: pairs with the Acquire in `functions`.
@@ -136,9 +136,9 @@ pub(crate) fn set_triggers(function: u32, triggers: u32) -> bool {
     watched.threshold.store(least, Ordering::Relaxed);
     watched.triggers.store(triggers, Ordering::Relaxed);
     if triggers != 0 {
-        watched.known.store(1, Ordering::Relaxed);
+        watched.was_named.store(1, Ordering::Relaxed);
     }
-    watched.known.load(Ordering::Relaxed) != 0
+    watched.was_named.load(Ordering::Relaxed) != 0
 }
 
 /// Makes the stacks for the slots of a ring, and of the rings of later children. False if there is no memory.
@@ -170,7 +170,7 @@ fn stack_of(ring: &Ring, slot: &Slot) -> Option<&'static Stack> {
 /// Whether the word, which has [`COUNTED`], is of a watched function.
 pub(super) fn is_watched(word: u32) -> bool {
     let watched = functions().get((word >> 4) as usize);
-    watched.is_some_and(|watched| watched.known.load(Ordering::Relaxed) != 0)
+    watched.is_some_and(|watched| watched.was_named.load(Ordering::Relaxed) != 0)
 }
 
 /// Makes the record of an edge of a watched function, and follows the call.
@@ -197,7 +197,7 @@ pub(super) fn edge(slot: &'static Slot, word: u32, stamp: Stamp) {
     if let (Some(begin), Some(watched)) = (begin, watched) {
         let ticks = ticks.saturating_sub(begin);
         if ticks > watched.threshold.load(Ordering::Relaxed) {
-            tell(watched, &slow_call(slot, word >> 4, begin, ticks, true));
+            leave_requests(watched, &slow_call(slot, word >> 4, begin, ticks, true));
         }
     }
 }
@@ -216,7 +216,7 @@ fn slow_call(slot: &Slot, function: u32, begin: u64, ticks: u64, returned: bool)
 
 /// Leaves the call with each trigger whose threshold it exceeds. Returns whether one took it.
 #[cold]
-fn tell(watched: &Watched, call: &SlowCall) -> bool {
+fn leave_requests(watched: &Watched, call: &SlowCall) -> bool {
     let triggers = watched.triggers.load(Ordering::Relaxed);
     let mut is_taken = false;
     for (number, (threshold, request)) in THRESHOLDS.iter().zip(&REQUESTS).enumerate() {
@@ -272,12 +272,12 @@ impl Stack {
         let at = open.iter().rposition(is)?;
         let place = open.get(at)?;
         let begin = place.ticks.load(Ordering::Relaxed);
-        let is_told = place.told.load(Ordering::Relaxed) == begin;
+        let is_reported = place.reported_begin.load(Ordering::Relaxed) == begin;
         for left in open.get(at..)? {
             left.word.store(0, Ordering::Relaxed);
         }
         self.depth.store(at as u32, Ordering::Relaxed);
-        (!is_told).then_some(begin)
+        (!is_reported).then_some(begin)
     }
 }
 
@@ -303,8 +303,8 @@ pub(crate) fn look_at_open(ring: &Ring, now: u64, patience: u64) -> Option<u64> 
                 continue;
             };
             let threshold = watched.threshold.load(Ordering::Relaxed);
-            let is_told = place.told.load(Ordering::Relaxed) == begin;
-            if threshold == NEVER || is_told {
+            let is_reported = place.reported_begin.load(Ordering::Relaxed) == begin;
+            if threshold == NEVER || is_reported {
                 continue;
             }
             let due = begin.saturating_add(threshold).saturating_add(patience);
@@ -313,8 +313,8 @@ pub(crate) fn look_at_open(ring: &Ring, now: u64, patience: u64) -> Option<u64> 
                 continue;
             }
             let call = slow_call(slot, word >> 4, begin, now.saturating_sub(begin), false);
-            if tell(watched, &call) {
-                place.told.store(begin, Ordering::Relaxed);
+            if leave_requests(watched, &call) {
+                place.reported_begin.store(begin, Ordering::Relaxed);
             }
         }
     }
@@ -390,7 +390,7 @@ mod tests {
     fn a_slow_call_is_told_once() {
         let (stack, slot) = (stack(), slot(1));
         stack.enter(&slot, 0x10, 5);
-        stack.places[0].told.store(5, Ordering::Relaxed);
+        stack.places[0].reported_begin.store(5, Ordering::Relaxed);
         assert_eq!(stack.leave(&slot, 0x10), None);
         stack.enter(&slot, 0x10, 6);
         assert_eq!(

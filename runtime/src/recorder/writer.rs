@@ -21,7 +21,7 @@ use super::{claim, now, open_calls};
 /// Makes a function record of `word` (id << 4 | action << 1) at `stamp`.
 #[inline(always)]
 pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
-    if let Some(calls) = open_calls::of(slot) {
+    if let Some(calls) = open_calls::of_slot(slot) {
         return edge(slot, calls, word, stamp);
     }
     let cpu = slot.cpu.load(Ordering::Relaxed);
@@ -53,7 +53,7 @@ pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
 /// record by `write`, with a stamp.
 #[inline(always)]
 pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
-    if open_calls::of(slot).is_some() {
+    if open_calls::of_slot(slot).is_some() {
         return false;
     }
     let before = slot.cursor.load(Ordering::Relaxed);
@@ -144,25 +144,25 @@ fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
 /// entries of all open calls come before it.
 #[cold]
 #[inline(never)]
-pub(crate) fn note(slot: &Slot, said: &Note<'_>, stamp: Stamp) {
+pub(crate) fn note(slot: &Slot, note: &Note<'_>, stamp: Stamp) {
     if claim::is_unnoticed_child() {
-        return note_in(claim::slot_of_unnoticed_child(stamp.cpu), said);
+        return note_in(claim::slot_of_unnoticed_child(stamp.cpu), note);
     }
     let before = slot.cpu.load(Ordering::Relaxed);
     if before == BUSY {
-        return note_in(claim::busy(stamp.cpu), said);
+        return note_in(claim::busy(stamp.cpu), note);
     }
-    if said.length() > MAX {
+    if note.length() > MAX {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
         return;
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    let after = match open_calls::of(slot) {
-        None => make_note(slot, said, stamp, before),
+    let after = match open_calls::of_slot(slot) {
+        None => make_note(slot, note, stamp, before),
         Some(calls) => {
             let before = open_calls::before_note(slot, calls, stamp);
-            make_note(slot, said, stamp, before)
+            make_note(slot, note, stamp, before)
         }
     };
     if after.is_none() {
@@ -173,8 +173,8 @@ pub(crate) fn note(slot: &Slot, said: &Note<'_>, stamp: Stamp) {
 }
 
 /// Writes the note in the slot that was found for it, if one was.
-fn note_in(slot: Option<&Slot>, said: &Note<'_>) {
+fn note_in(slot: Option<&Slot>, pending: &Note<'_>) {
     if let Some(slot) = slot {
-        note(slot, said, now());
+        note(slot, pending, now());
     }
 }

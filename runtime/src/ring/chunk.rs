@@ -15,7 +15,7 @@ const AHEAD: u64 = 4;
 
 /// How many chunks are to be ready for a thread that has reached the chunk `number`. The second chunk is ready before a
 /// thread is active: many threads that begin together would otherwise wait for the disk and for each other there.
-pub(crate) fn wanted(number: u64) -> u64 {
+pub(crate) fn target(number: u64) -> u64 {
     if number < ACTIVE {
         ACTIVE
     } else {

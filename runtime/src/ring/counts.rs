@@ -38,7 +38,7 @@ pub(crate) struct Owner {
 }
 
 impl Owner {
-    pub(crate) fn of(slot: &Slot, ended: bool) -> Owner {
+    pub(crate) fn of_slot(slot: &Slot, ended: bool) -> Owner {
         Owner {
             tid: slot.tid.load(Ordering::Relaxed),
             name: name_bytes(slot),
@@ -136,7 +136,7 @@ pub(crate) fn is_empty(slot: &Slot) -> bool {
 
 /// Whether a call of the owner is counted, with records or without. Async-signal-safe.
 pub(crate) fn has_calls(slot: &Slot) -> bool {
-    let calls = open_calls::of(slot);
+    let calls = open_calls::of_slot(slot);
     let totals = calls.and_then(|calls| totals::at(calls.totals.load(Ordering::Relaxed)));
     totals.is_some_and(totals::has_calls)
 }
@@ -149,8 +149,8 @@ pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
     if state != state::LIVE && state != state::ENDED {
         return None;
     }
-    let owner = Owner::of(slot, state == state::ENDED);
-    let overwritten = (0..PATIENCE).find_map(|_| first_kept(slot))?;
+    let owner = Owner::of_slot(slot, state == state::ENDED);
+    let overwritten = (0..PATIENCE).find_map(|_| records_before_oldest(slot))?;
     let dropped = slot.dropped.load(Ordering::Relaxed);
     let (committed, without) = made(slot)?;
     let committed = committed.max(overwritten);
@@ -172,7 +172,7 @@ pub(crate) fn is_full(slot: &Slot) -> bool {
 }
 
 /// How many function records come before the oldest chunk.
-fn first_kept(slot: &Slot) -> Option<u64> {
+fn records_before_oldest(slot: &Slot) -> Option<u64> {
     let head = slot.chunk.load(Ordering::Acquire);
     let chunks = slot.chunks.load(Ordering::Relaxed);
     if head <= chunks {
@@ -197,7 +197,7 @@ pub(crate) fn steps_back(ring: &Ring) -> u64 {
 #[cfg(feature = "stream")]
 /// The name in the slot, without its padding. Allocates.
 pub(crate) fn name_of(slot: &Slot) -> String {
-    Owner::of(slot, false).name_text()
+    Owner::of_slot(slot, false).name_text()
 }
 
 fn name_bytes(slot: &Slot) -> [u8; NAME_BYTES] {

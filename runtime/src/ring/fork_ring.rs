@@ -21,7 +21,7 @@ pub(crate) const MAX_PATH: usize = libc::PATH_MAX as usize;
 /// The path of a ring file without its random part. A NUL stands for the pid, because no path can hold a NUL.
 pub(crate) type Template = &'static [u8];
 
-/// The [`Ring::kept`] of a ring that no child has left.
+/// The [`Ring::child_region`] of a ring that no child has left.
 pub(super) const NOT_LEFT: u64 = u64::MAX;
 
 const HEADER_WORDS: usize = size_of::<Header>() / size_of::<u64>();
@@ -174,7 +174,7 @@ impl Ring {
             // SAFETY: as above. Nothing uses these parts any more.
             unsafe { sys::memory::abandon(self.base.add(from), length) };
         }
-        self.kept.store(kept as u64, Ordering::Relaxed);
+        self.child_region.store(kept as u64, Ordering::Relaxed);
     }
 }
 
@@ -208,7 +208,7 @@ impl Ring {
     /// The head and one region stay as memory. Two forks ago a handler may have interrupted a record, which is
     /// still to be finished there. Called once, by the last user of this ring.
     pub(crate) fn unmap_what_was_left(&self) {
-        let kept = self.kept.swap(NOT_LEFT, Ordering::Relaxed);
+        let kept = self.child_region.swap(NOT_LEFT, Ordering::Relaxed);
         if kept == NOT_LEFT {
             return;
         }

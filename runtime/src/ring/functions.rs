@@ -31,7 +31,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) file: &'a str,
     pub(crate) untimed: bool,
     /// A `What`: 0 = it has calls.
-    pub(crate) what: u8,
+    pub(crate) kind: u8,
 }
 
 /// Encoded functions that were appended together. Each part points to the part before it. A part is never freed
@@ -112,7 +112,7 @@ impl Ring {
 fn encode(function: &Entry<'_>, bytes: &mut Vec<u8>) {
     let name = clip(function.name);
     let file = clip(function.file);
-    let flags = u64::from(function.untimed) | u64::from(function.what) << 1;
+    let flags = u64::from(function.untimed) | u64::from(function.kind) << 1;
     let size = (HEAD + name.len() + file.len()).next_multiple_of(8);
     let size = if flags == 0 { size } else { size + 8 };
     bytes.extend_from_slice(&(size as u32).to_ne_bytes());
@@ -150,7 +150,7 @@ mod tests {
             name: "a::b",
             file: "x.rs",
             untimed: false,
-            what: 0,
+            kind: 0,
         };
         encode(&entry, &mut bytes);
         assert_eq!(
@@ -164,7 +164,7 @@ mod tests {
                 name: "n",
                 file: "",
                 untimed: true,
-                what: 2,
+                kind: 2,
             },
             &mut bytes,
         );

@@ -5,7 +5,7 @@
 //!
 //! Slot *i* controls region *i* and has the totals *i*. The parts before the function table have their space on
 //! the disk from the start. The table gets its space in steps, before anything touches it. A region gets its
-//! space chunk by chunk (`given` of its slot), and so do totals (their own `given`).
+//! space chunk by chunk (`chunks_with_space` of its slot), and so do totals (`rows_with_space`).
 
 use core::ops::Deref;
 
@@ -120,7 +120,7 @@ pub(crate) mod state {
     /// It has space and no owner.
     pub(crate) const FREE: u32 = 1;
     /// A thread is taking it.
-    pub(crate) const TAKEN: u32 = 2;
+    pub(crate) const CLAIMED: u32 = 2;
     /// Its owner lives.
     pub(crate) const LIVE: u32 = super::parts::LIVE;
     /// Its owner has ended. Its records are kept until the space is needed.

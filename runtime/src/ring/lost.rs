@@ -13,7 +13,7 @@
 //! | `last_high` | a value of no clock | a record that has passed the test of the CPU is uncommon too |
 //! | `chunks`, `full` | 0, stopped | the uncommon record is dropped |
 //! | `cursor`, `base` | the region's first chunk | a record that has passed all tests is written there |
-//! | `given` | 1 | a record that is about to open a chunk opens the first one |
+//! | `chunks_with_space` | 1 | a record that is about to open a chunk opens the first one |
 //! | `totals` of the open calls | the same address | a call is counted there |
 //!
 //! Of the regions, the totals and the function table, only the touched chunk is replaced.
@@ -30,9 +30,9 @@ pub(super) const WHOLE: u32 = 0;
 const LOSING: u32 = 1;
 const LOST: u32 = 2;
 /// The head is lost, and a thread is about to say so.
-const TELLING: u32 = 3;
+const REPORTING: u32 = 3;
 /// The head is lost, and a line has reported it.
-const TOLD: u32 = 4;
+const REPORTED: u32 = 4;
 
 /// How many threads may be making their slots while the head is replaced.
 const BEGINNING: usize = 1024;
@@ -52,18 +52,18 @@ impl Ring {
     }
 
     /// Whether the caller is to say that the ring is lost. True for the first caller only. That caller then
-    /// calls [`Ring::loss_is_told`]. Async-signal-safe.
-    pub(crate) fn is_loss_to_tell(&self) -> bool {
-        let telling =
+    /// calls [`Ring::loss_is_reported`]. Async-signal-safe.
+    pub(crate) fn claim_loss_report(&self) -> bool {
+        let claimed =
             self.loss
-                .compare_exchange(LOST, TELLING, Ordering::AcqRel, Ordering::Relaxed);
-        telling.is_ok()
+                .compare_exchange(LOST, REPORTING, Ordering::AcqRel, Ordering::Relaxed);
+        claimed.is_ok()
     }
 
     /// Stores that the loss was reported. Async-signal-safe.
-    pub(crate) fn loss_is_told(&self) {
+    pub(crate) fn loss_is_reported(&self) {
         // Release: pairs with the Acquire in `wait_while`.
-        self.loss.store(TOLD, Ordering::Release);
+        self.loss.store(REPORTED, Ordering::Release);
     }
 
     /// Waits while another thread replaces the head. Async-signal-safe.
@@ -73,15 +73,15 @@ impl Ring {
 
     /// Waits while another thread is about to say that the ring is lost, because the end of the process would
     /// cut the line off. Async-signal-safe.
-    pub(crate) fn wait_for_telling(&self) {
-        self.wait_while(TELLING);
+    pub(crate) fn wait_for_loss_report(&self) {
+        self.wait_while(REPORTING);
     }
 
     /// Waits while the state is `state`, at most one second.
     #[inline(never)]
     fn wait_while(&self, state: u32) {
         let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
-        // Acquire: pairs with the Release in `settle` and `loss_is_told`.
+        // Acquire: pairs with the Release in `settle` and `loss_is_reported`.
         while self.loss.load(Ordering::Acquire) == state && raw::monotonic_ns() < end {
             raw::sleep_ns(LOOK_NS);
         }
@@ -199,7 +199,7 @@ impl Ring {
             slot.last_high.store(NO_HIGH, Ordering::Relaxed);
             slot.cpu.store(NO_CPU, Ordering::Relaxed);
             slot.full.store(STOPPED, Ordering::Relaxed);
-            slot.given.store(1, Ordering::Relaxed);
+            slot.chunks_with_space.store(1, Ordering::Relaxed);
             if self.layout.open_calls > 0 {
                 let calls = self.layout.slot(index) + self.layout.open_calls;
                 // SAFETY: as above, behind the slot's marks.
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(ring.owned_slots().count(), 0);
         assert!(!ring.has_room() && ring.claim().is_none());
         assert!(!ring.extend(slot, 1) && !ring.prepare_spares(1));
-        assert!(ring.is_loss_to_tell() && !ring.is_loss_to_tell());
+        assert!(ring.claim_loss_report() && !ring.claim_loss_report());
     }
 
     #[test]
@@ -267,11 +267,11 @@ mod tests {
         ring.loss.store(LOSING, Ordering::Relaxed);
         assert!(ring.replace_head());
         ring.settle(true);
-        assert!(ring.is_loss_to_tell());
+        assert!(ring.claim_loss_report());
         assert!(ring.replace_head());
         ring.settle(true);
         ring.settle(false);
-        assert!(ring.is_lost() && !ring.is_loss_to_tell());
+        assert!(ring.is_lost() && !ring.claim_loss_report());
     }
 
     /// Whether `wait` returns only after `done` was called, from another state.
@@ -294,16 +294,19 @@ mod tests {
         let (ring, _, _) = cut("telling", 0);
         // No thread replaces the head or reports the loss.
         ring.wait_for_replacing();
-        ring.wait_for_telling();
+        ring.wait_for_loss_report();
         assert!(!ring.is_lost());
         ring.loss.store(LOSING, Ordering::Relaxed);
         // Its head may be replaced by now: a dump that has read it is not whole.
-        assert!(ring.is_lost() && !ring.is_loss_to_tell());
+        assert!(ring.is_lost() && !ring.claim_loss_report());
         assert!(ring.replace_head());
         assert!(waits(|| ring.wait_for_replacing(), || ring.settle(true)));
-        assert!(ring.is_lost() && ring.is_loss_to_tell());
-        assert!(waits(|| ring.wait_for_telling(), || ring.loss_is_told()));
-        assert!(ring.is_lost() && !ring.is_loss_to_tell());
+        assert!(ring.is_lost() && ring.claim_loss_report());
+        assert!(waits(
+            || ring.wait_for_loss_report(),
+            || ring.loss_is_reported()
+        ));
+        assert!(ring.is_lost() && !ring.claim_loss_report());
     }
 
     /// Threads that began to make their slots before the loss find a region in the new head.

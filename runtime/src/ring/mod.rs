@@ -97,7 +97,7 @@ pub(crate) struct Ring {
     next_reaping: AtomicU64,
     /// Offset of the region that a child of a fork kept when it left the ring. [`fork_ring::NOT_LEFT`] if it
     /// did not leave.
-    kept: AtomicU64,
+    child_region: AtomicU64,
     /// How many slots a thread could get: those that are FREE or ENDED.
     available: AtomicU32,
     /// How many slots are FREE. The count is never too low.
@@ -188,7 +188,7 @@ impl Ring {
             owner_changes: slots::Changes::new(),
             ended_cpu_ns: AtomicU64::new(0),
             next_reaping: AtomicU64::new(0),
-            kept: AtomicU64::new(fork_ring::NOT_LEFT),
+            child_region: AtomicU64::new(fork_ring::NOT_LEFT),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
             least_spares: AtomicU32::new(space::MIN_SPARES as u32),

@@ -15,7 +15,7 @@ pub(crate) struct SmallRing {
 
 impl SmallRing {
     pub(crate) fn new(capacity: usize) -> SmallRing {
-        SmallRing::of(Layout::new(
+        SmallRing::with_layout(Layout::new(
             2 * CHUNK as u64,
             (2 * capacity * CHUNK) as u64,
             false,
@@ -29,10 +29,10 @@ impl SmallRing {
         layout.length = layout.totals;
         (layout.totals, layout.totals_size) = (0, 0);
         assert_eq!(layout.capacity, capacity);
-        SmallRing::of(layout)
+        SmallRing::with_layout(layout)
     }
 
-    fn of(mut layout: Layout) -> SmallRing {
+    fn with_layout(mut layout: Layout) -> SmallRing {
         // No functions are registered, because room for their table would be most of the memory.
         let regions = layout.functions.next_multiple_of(CHUNK);
         layout.length -= layout.regions - regions;
@@ -62,7 +62,7 @@ impl SmallRing {
             spares: AtomicU32::new(0),
             least_spares: AtomicU32::new(super::space::MIN_SPARES as u32),
             next_spare: AtomicU32::new(0),
-            kept: AtomicU64::new(super::fork_ring::NOT_LEFT),
+            child_region: AtomicU64::new(super::fork_ring::NOT_LEFT),
             whole: 0,
             with_space: AtomicU32::new(layout.capacity as u32),
             begun: AtomicU32::new(0),

@@ -88,7 +88,7 @@ mod tests {
         unsafe { core::mem::zeroed() }
     }
 
-    fn told(moments: &Moments) -> Vec<(u64, u64, String)> {
+    fn listed(moments: &Moments) -> Vec<(u64, u64, String)> {
         let all = all(moments).map(|of| (of.number, of.ticks, of.name().to_owned()));
         all.collect()
     }
@@ -96,17 +96,17 @@ mod tests {
     #[test]
     fn the_newest_moments_are_kept() {
         let moments = empty();
-        assert_eq!(told(&moments), []);
+        assert_eq!(listed(&moments), []);
         let longest = "ü".repeat(MAX_BYTES / 2);
         for number in 1..=100 {
             assert_eq!(add(&moments, 10 * number, &longest), number);
             let oldest = number.saturating_sub(MAX as u64 - 1).max(1);
             let wanted = (oldest..=number).map(|other| (other, 10 * other, longest.clone()));
-            assert_eq!(told(&moments), wanted.collect::<Vec<_>>());
+            assert_eq!(listed(&moments), wanted.collect::<Vec<_>>());
         }
         // No byte of a longer name stays.
         assert_eq!(add(&moments, 1, "short"), 101);
-        assert_eq!(told(&moments).pop(), Some((101, 1, "short".to_owned())));
+        assert_eq!(listed(&moments).pop(), Some((101, 1, "short".to_owned())));
     }
 
     #[test]
@@ -116,11 +116,11 @@ mod tests {
             add(&moments, 1, name);
         }
         moments[1].number.store(0, Ordering::Relaxed);
-        let names = told(&moments).into_iter().map(|of| of.2);
+        let names = listed(&moments).into_iter().map(|of| of.2);
         assert_eq!(names.collect::<Vec<_>>(), ["one", "three"]);
         // Numbers that the file can't have.
         moments[1].number.store(u64::MAX, Ordering::Relaxed);
-        assert_eq!(told(&moments), []);
+        assert_eq!(listed(&moments), []);
         assert_eq!(add(&moments, 1, "four"), u64::MAX);
     }
 }

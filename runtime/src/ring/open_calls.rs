@@ -113,7 +113,7 @@ impl OpenCalls {
 
 /// The slot's open calls. `None` if each of its calls leaves its records.
 #[inline(always)]
-pub(crate) fn of(slot: &Slot) -> Option<&'static OpenCalls> {
+pub(crate) fn of_slot(slot: &Slot) -> Option<&'static OpenCalls> {
     let address = slot.open_calls.load(Ordering::Relaxed);
     // SAFETY: `recorder::open_calls` stored the address of the slot's own open calls. They are in the ring's
     // mapping, which is never unmapped, and consist of atomics.
@@ -272,7 +272,7 @@ impl Without {
 /// Calls without records, and the slot's cursor, as they are at one moment. `None` if the thread changes them too fast.
 /// Async-signal-safe.
 pub(crate) fn counts(slot: &Slot) -> Option<(Without, u64)> {
-    let Some(calls) = of(slot) else {
+    let Some(calls) = of_slot(slot) else {
         // Acquire: pairs with the Release in `commit`.
         return Some((Without::default(), slot.cursor.load(Ordering::Acquire)));
     };

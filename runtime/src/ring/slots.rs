@@ -69,14 +69,14 @@ impl Ring {
     pub(crate) fn claim(&self) -> Option<&'static Slot> {
         let slot = self
             .take_spare()
-            .or_else(|| self.make(state::TAKEN))
+            .or_else(|| self.make(state::CLAIMED))
             .or_else(|| self.take_oldest_ended());
         if let Some(slot) = slot {
             self.begin(slot);
         }
         // The dumper is woken to prepare or to reap slots for the next threads. It is not woken for each
         // thread, because waking takes longer than all of the claim.
-        if self.has_fewer_spares(self.spares_wanted() / 2) || !self.has_room() {
+        if self.has_fewer_spares(self.target_spares() / 2) || !self.has_room() {
             sys::thread::wake_dumper();
         }
         slot
@@ -109,7 +109,7 @@ impl Ring {
         // Acquire: pairs with the Release that stored `from`. The swap itself publishes nothing.
         let swap =
             slot.state
-                .compare_exchange(from, state::TAKEN, Ordering::Acquire, Ordering::Relaxed);
+                .compare_exchange(from, state::CLAIMED, Ordering::Acquire, Ordering::Relaxed);
         if swap.is_ok() {
             self.available.fetch_sub(1, Ordering::Relaxed);
             if from == state::FREE {
@@ -173,8 +173,8 @@ impl Ring {
             result = self.ended_cpu_ns.load(Ordering::Relaxed);
             for slot in self.slots() {
                 if slot.state.load(Ordering::Acquire) == state::LIVE {
-                    let of = slot.tid.load(Ordering::Relaxed);
-                    result = result.wrapping_add(clock::cpu_ns_of(of));
+                    let tid = slot.tid.load(Ordering::Relaxed);
+                    result = result.wrapping_add(clock::cpu_ns_of(tid));
                 }
             }
         });
@@ -357,7 +357,7 @@ impl Ring {
     }
 
     /// How many slots should be prepared.
-    fn spares_wanted(&self) -> usize {
+    fn target_spares(&self) -> usize {
         let used = self.made() as usize;
         let used = used.saturating_sub(self.spares.load(Ordering::Relaxed) as usize);
         let least = self.least_spares.load(Ordering::Relaxed) as usize;
@@ -372,7 +372,7 @@ impl Ring {
 
     /// Whether the dumper should prepare more slots.
     pub(crate) fn wants_spares(&self) -> bool {
-        self.has_fewer_spares(self.spares_wanted())
+        self.has_fewer_spares(self.target_spares())
     }
 
     /// Whether fewer than `these` slots are prepared and more can be made. Near the end of the budget no slot
@@ -450,7 +450,7 @@ impl Ring {
             let totals = self.give_totals(index).unwrap_or(0);
             calls.totals.store(totals, Ordering::Relaxed);
         }
-        slot.given.store(given, Ordering::Relaxed);
+        slot.chunks_with_space.store(given, Ordering::Relaxed);
         slot.chunks.store(layout.chunks() as u64, Ordering::Relaxed);
         slot.full.store(u32::from(self.full), Ordering::Relaxed);
         slot.state.store(becomes, Ordering::Release);

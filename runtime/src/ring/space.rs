@@ -74,7 +74,7 @@ pub(crate) struct Shortage {
 }
 
 /// Flags beside the errno in [`Ring::shortage`].
-const SAID: u32 = 1 << 31;
+const REPORTED: u32 = 1 << 31;
 const PARTIAL: u32 = 1 << 30;
 
 impl Ring {
@@ -295,7 +295,7 @@ impl Ring {
         let number = slot.chunk.load(Ordering::Relaxed);
         let wanted = match slot.state.load(Ordering::Acquire) {
             state::LIVE if number <= 1 && is_idle(slot) => 0,
-            state::LIVE => chunk::wanted(number),
+            state::LIVE => chunk::target(number),
             state::FREE if *warm > 0 => {
                 *warm -= 1;
                 1
@@ -316,7 +316,7 @@ impl Ring {
 
     /// Whether the chunk behind `number` others has space, after a try to give it some.
     fn has_space(&self, slot: &Slot, number: u64) -> bool {
-        if number < u64::from(slot.given.load(Ordering::Acquire)) {
+        if number < u64::from(slot.chunks_with_space.load(Ordering::Acquire)) {
             return true;
         }
         let offset = self.offset_of(slot, number);
@@ -328,11 +328,11 @@ impl Ring {
     }
 
     /// Stores that the first `chunks` chunks of the slot's region have space. Release: pairs with the Acquire where
-    /// `given` is loaded, because a thread on any CPU touches the space after that load.
+    /// `chunks_with_space` is loaded, because a thread on any CPU touches the space after that load.
     fn gave(&self, slot: &Slot, chunks: u64) {
         let chunks = chunks as u32;
         let more = |given| (given < chunks).then_some(chunks);
-        let given = &slot.given;
+        let given = &slot.chunks_with_space;
         let _ = given.fetch_update(Ordering::Release, Ordering::Relaxed, more);
     }
 
@@ -361,13 +361,13 @@ impl Ring {
     }
 
     /// The part without space and the reason, if no line has reported it yet.
-    pub(crate) fn shortage_to_say(&self) -> Option<Shortage> {
+    pub(crate) fn take_shortage(&self) -> Option<Shortage> {
         let known = self.shortage.load(Ordering::Relaxed);
-        if known == 0 || known & SAID != 0 {
+        if known == 0 || known & REPORTED != 0 {
             return None;
         }
-        let before = self.shortage.fetch_or(SAID, Ordering::Relaxed);
-        (before & SAID == 0).then_some(Shortage {
+        let before = self.shortage.fetch_or(REPORTED, Ordering::Relaxed);
+        (before & REPORTED == 0).then_some(Shortage {
             error: (known & !PARTIAL) as i32,
             is_partial: known & PARTIAL != 0,
         })
@@ -426,8 +426,8 @@ pub(super) mod tests {
         ring
     }
 
-    fn given(slot: &Slot) -> u32 {
-        slot.given.load(Ordering::Relaxed)
+    fn ready_chunks(slot: &Slot) -> u32 {
+        slot.chunks_with_space.load(Ordering::Relaxed)
     }
 
     /// How many bytes of a ring can be read and written, and in how many mappings it is. True if a core dump would
@@ -477,7 +477,7 @@ pub(super) mod tests {
             assert_eq!(mapped(&ring), (head + CHUNK, 4, false));
             assert!(ring.extend(slot, 1) && ring.extend(slot, 2));
             assert_eq!(
-                (given(slot), mapped(&ring)),
+                (ready_chunks(slot), mapped(&ring)),
                 (3, (head + 3 * CHUNK, 4, false))
             );
             // Two mappings more.
@@ -509,12 +509,12 @@ pub(super) mod tests {
     fn regions_get_further_chunks_on_demand() {
         let ring = ring("extend", 4);
         let slot = ring.claim().expect("a slot");
-        assert_eq!(given(slot), 1);
+        assert_eq!(ready_chunks(slot), 1);
         assert!(ring.extend(slot, 1));
-        assert_eq!(given(slot), 2);
+        assert_eq!(ready_chunks(slot), 2);
         // Twice is no harm.
         assert!(ring.extend(slot, 1));
-        assert_eq!((given(slot), ring.shortage_to_say()), (2, None));
+        assert_eq!((ready_chunks(slot), ring.take_shortage()), (2, None));
     }
 
     #[test]
@@ -525,13 +525,13 @@ pub(super) mod tests {
         lively.chunk.store(2, Ordering::Relaxed);
         let mut brought = Vec::new();
         ring.look_ahead(&mut brought, true);
-        assert_eq!((given(idle), given(lively)), (1, 8));
+        assert_eq!((ready_chunks(idle), ready_chunks(lively)), (1, 8));
         assert_eq!(brought, [0, 8]);
         // In its first chunk, but beyond what it got at once.
         idle.cursor.fetch_add(FIRST as u64, Ordering::Relaxed);
         idle.chunk.store(1, Ordering::Relaxed);
         ring.look_ahead(&mut brought, true);
-        assert_eq!((given(idle), brought), (2, vec![2, 8]));
+        assert_eq!((ready_chunks(idle), brought), (2, vec![2, 8]));
     }
 
     #[test]
@@ -557,9 +557,9 @@ pub(super) mod tests {
         ring.file = Some(file.closed());
         for opened in 1..8 {
             assert!(ring.extend(slot, opened));
-            assert_eq!(u64::from(given(slot)), opened + 1);
+            assert_eq!(u64::from(ready_chunks(slot)), opened + 1);
         }
-        assert_eq!(ring.shortage_to_say(), None);
+        assert_eq!(ring.take_shortage(), None);
         let place = chunk::place(slot, 8);
         // SAFETY: an aligned chunk of the region, which no other code uses.
         unsafe { chunk::at_address::<u64>(place.start).write(0x0123_4567_89ab_cdef) };

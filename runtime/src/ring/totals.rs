@@ -27,10 +27,10 @@ const fn rows_in(bytes: usize) -> u32 {
     (bytes / size_of::<Row>()) as u32
 }
 
-/// The next step of space behind `given` rows, as offset behind the head and length.
-fn next_step(given: u32) -> (usize, usize) {
+/// The next step of space behind that many rows, as offset behind the head and length.
+fn next_step(rows: u32) -> (usize, usize) {
     // Less than a row is left at the end of a step.
-    let bytes = (given as usize * size_of::<Row>()).next_multiple_of(PAGE);
+    let bytes = (rows as usize * size_of::<Row>()).next_multiple_of(PAGE);
     (bytes, bytes.min(CHUNK))
 }
 
@@ -61,8 +61,8 @@ fn ended_row(ended: &Totals, number: u32) -> &Row {
 
 /// The rows in use.
 pub(crate) fn rows(totals: &Totals) -> impl Iterator<Item = &Row> {
-    let given = totals.given.load(Ordering::Acquire);
-    let used = totals.rows.load(Ordering::Acquire).min(given);
+    let with_space = totals.rows_with_space.load(Ordering::Acquire);
+    let used = totals.rows.load(Ordering::Acquire).min(with_space);
     // SAFETY: these have space.
     (1..=used).map(|number| unsafe { row(totals, number) })
 }
@@ -107,7 +107,7 @@ pub(crate) fn row_of(
 }
 
 /// The row of a function, or the row of all functions without one. Nothing is written.
-pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
+pub(crate) fn existing_row_of(totals: &Totals, function: u32) -> &Row {
     let place = totals.index.get(function as usize);
     let number = place.map_or(OTHERS, |place| place.load(Ordering::Relaxed).max(OTHERS));
     // SAFETY: a number in the index is of a row that has space, and so has the first row.
@@ -116,15 +116,15 @@ pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
 
 /// The row of a function. `None`: the function has no row of its own.
 pub(crate) fn own_row_of(totals: &Totals, function: u32) -> Option<&Row> {
-    let row = known_row_of(totals, function);
+    let row = existing_row_of(totals, function);
     (row.function.load(Ordering::Relaxed) == function).then_some(row)
 }
 
 #[cold]
 fn new_row(totals: &Totals, function: u32, ticks: u64, more: impl FnOnce() -> bool) -> u32 {
     let rows = totals.rows.load(Ordering::Relaxed);
-    let has_space =
-        may_take(totals, rows, ticks) && (rows < totals.given.load(Ordering::Relaxed) || more());
+    let has_space = may_take(totals, rows, ticks)
+        && (rows < totals.rows_with_space.load(Ordering::Relaxed) || more());
     let Some(place) = totals.index.get(function as usize) else {
         return OTHERS;
     };
@@ -224,17 +224,17 @@ pub(crate) const NO_ESTIMATE: Estimate = Estimate {
 
 /// The dumper's estimate for the row's function. The dumper may be changing it during the call.
 pub(crate) fn estimate(row: &Row) -> Estimate {
-    let of = &row.estimate;
+    let estimate = &row.estimate;
     let now = |word: &AtomicU64| word.load(Ordering::Relaxed);
     Estimate {
-        level: Level::from_number(now(&of.level)),
-        since: Ticks(now(&of.since)),
-        missed: now(&of.missed),
-        missed_error: now(&of.missed_error),
-        total: Ticks(now(&of.total)),
-        own: Ticks(now(&of.own)),
-        own_error: Ticks(now(&of.own_error)),
-        sampled: now(&of.sampled),
+        level: Level::from_number(now(&estimate.level)),
+        since: Ticks(now(&estimate.since)),
+        missed: now(&estimate.missed),
+        missed_error: now(&estimate.missed_error),
+        total: Ticks(now(&estimate.total)),
+        own: Ticks(now(&estimate.own)),
+        own_error: Ticks(now(&estimate.own_error)),
+        sampled: now(&estimate.sampled),
         around: now(&row.around),
     }
 }
@@ -333,7 +333,9 @@ impl Ring {
         let reserved = (rows - rows / RESERVED_SHARE) as u64;
         totals.reserved.store(reserved, Ordering::Relaxed);
         // Release: pairs with the Acquire in `rows`.
-        totals.given.store(rows_in(FIRST), Ordering::Release);
+        totals
+            .rows_with_space
+            .store(rows_in(FIRST), Ordering::Release);
         Some(address)
     }
 
@@ -348,21 +350,21 @@ impl Ring {
 
     /// Gives space to further rows of totals that only the caller writes. False if there is none.
     pub(crate) fn give_rows(&self, totals: &Totals) -> bool {
-        let given = totals.given.load(Ordering::Relaxed);
+        let with_space = totals.rows_with_space.load(Ordering::Relaxed);
         let offset = core::ptr::from_ref(totals).addr() - self.base.addr();
         let more = self
-            .step_behind(given)
+            .step_behind(with_space)
             .filter(|&(_, from, length)| !self.is_lost() && self.give_space(offset + from, length));
-        if let Some((given, ..)) = more {
-            totals.given.store(given, Ordering::Release);
+        if let Some((with_space, ..)) = more {
+            totals.rows_with_space.store(with_space, Ordering::Release);
         }
         more.is_some()
     }
 
-    /// The step of space behind `given` rows: the number of rows with it, and the offset and the length of its space in
-    /// the totals. `None`: totals have no more room.
-    fn step_behind(&self, given: u32) -> Option<(u32, usize, usize)> {
-        let (from, length) = next_step(given);
+    /// The step of space behind `with_space` rows: the number of rows with it, and the offset and the length of its space
+    /// in the totals. `None`: totals have no more room.
+    fn step_behind(&self, with_space: u32) -> Option<(u32, usize, usize)> {
+        let (from, length) = next_step(with_space);
         let end = from + length;
         let room = self.layout.totals_size - size_of::<Totals>();
         (end <= room).then(|| (rows_in(end), size_of::<Totals>() + from, length))
@@ -401,16 +403,16 @@ impl Ring {
         if row.function.load(Ordering::Relaxed) != function {
             return false;
         }
-        let of = &row.estimate;
+        let estimate = &row.estimate;
         for (word, number) in [
-            (&of.level, new.level as u64),
-            (&of.since, new.since.0),
-            (&of.missed, new.missed),
-            (&of.missed_error, new.missed_error),
-            (&of.total, new.total.0),
-            (&of.own, new.own.0),
-            (&of.own_error, new.own_error.0),
-            (&of.sampled, new.sampled),
+            (&estimate.level, new.level as u64),
+            (&estimate.since, new.since.0),
+            (&estimate.missed, new.missed),
+            (&estimate.missed_error, new.missed_error),
+            (&estimate.total, new.total.0),
+            (&estimate.own, new.own.0),
+            (&estimate.own_error, new.own_error.0),
+            (&estimate.sampled, new.sampled),
             (&row.around, new.around),
         ] {
             word.store(number, Ordering::Relaxed);
@@ -497,15 +499,15 @@ impl Ring {
             if !may_take(ended, rows, longest) {
                 return None;
             }
-            let given = ended.given.load(Ordering::Acquire);
-            if rows >= given {
-                let (more, from, length) = self.step_behind(given)?;
+            let with_space = ended.rows_with_space.load(Ordering::Acquire);
+            if rows >= with_space {
+                let (more, from, length) = self.step_behind(with_space)?;
                 let offset = self.layout.totals(self.layout.capacity) + from;
                 if self.is_lost() || self.allocate_untouched(offset, length).is_err() {
                     return None;
                 }
                 // Release: pairs with the Acquire above. Another thread may have given the same rows.
-                ended.given.fetch_max(more, Ordering::Release);
+                ended.rows_with_space.fetch_max(more, Ordering::Release);
                 continue;
             }
             let taken =
@@ -526,7 +528,7 @@ mod tests {
     use crate::clock::Kind;
     use crate::ring::Options;
 
-    const GIVEN: u32 = rows_in(FIRST);
+    const FIRST_ROWS: u32 = rows_in(FIRST);
 
     #[test]
     fn functions_without_space_share_a_row() {
@@ -544,13 +546,13 @@ mod tests {
         let totals = ring.totals_of(slot).expect("totals");
         let mut asked = 0;
         for round in 0..3 {
-            for function in 1..=GIVEN + 5 {
+            for function in 1..=FIRST_ROWS + 5 {
                 let more = || {
                     asked += 1;
                     false
                 };
                 let row = row_of(totals, function, 200, more);
-                let own = if function < GIVEN { function } else { 0 };
+                let own = if function < FIRST_ROWS { function } else { 0 };
                 assert_eq!(calls(row).0, own, "{function}, round {round}");
                 count(row, 200, 0);
             }
@@ -560,15 +562,15 @@ mod tests {
         assert_eq!(sums[0], (0, 18, 0));
         assert_eq!(
             sums[1..],
-            (1..GIVEN).map(|id| (id, 3, 0)).collect::<Vec<_>>()
+            (1..FIRST_ROWS).map(|id| (id, 3, 0)).collect::<Vec<_>>()
         );
         ring.end_totals(slot);
         // The next owner has the same space for other functions.
-        let row = row_of(totals, GIVEN + 5, 200, || false);
-        assert_eq!(calls(row), (GIVEN + 5, 0, 0));
+        let row = row_of(totals, FIRST_ROWS + 5, 200, || false);
+        assert_eq!(calls(row), (FIRST_ROWS + 5, 0, 0));
         let ended = ring.totals_of_ended().expect("totals");
         let ended: u64 = rows(ended).map(|row| calls(row).1).sum();
-        assert_eq!(ended, 3 * u64::from(GIVEN + 5));
+        assert_eq!(ended, 3 * u64::from(FIRST_ROWS + 5));
     }
 
     #[test]

@@ -22,9 +22,9 @@ use crate::ring::layout::Control;
 use crate::ring::{self, Ring, totals};
 use crate::sys::thread::SharedWord;
 
-/// The time of the last command `keep`, ns. [`NOT_SAID`] = there was none, and `FDR_KEEP` holds.
-static KEEP_NS: AtomicU64 = AtomicU64::new(NOT_SAID);
-const NOT_SAID: u64 = u64::MAX;
+/// The time of the last command `keep`, ns. [`NO_COMMAND`] = there was none, and `FDR_KEEP` holds.
+static KEEP_NS: AtomicU64 = AtomicU64::new(NO_COMMAND);
+const NO_COMMAND: u64 = u64::MAX;
 
 /// Carries out the newest command if it has no answer. Returns the word that the next command changes. `None` if
 /// there is no ring that could hold one.
@@ -35,22 +35,22 @@ pub(crate) fn carry_out() -> Option<SharedWord> {
         block.listens.store(1, Ordering::Relaxed);
     }
     // Acquire: pairs with the system calls by which the tool writes. The check tells whether the command is whole.
-    let asked = block.asked.load(Ordering::Acquire);
-    if asked != block.answered.load(Ordering::Relaxed) {
+    let requested = block.requested.load(Ordering::Acquire);
+    if requested != block.answered.load(Ordering::Relaxed) {
         let mut command = [0; COMMAND_SIZE];
         for (bytes, word) in command.chunks_exact_mut(8).zip(&block.command) {
             bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
         }
-        block.taken.store(asked, Ordering::Release);
-        let answer = match control::decode_command(asked, &command) {
+        block.received.store(requested, Ordering::Release);
+        let answer = match control::decode_command(requested, &command) {
             Some((kind, text)) => obey(ring, kind, text),
             None => Err(UNREADABLE.into()),
         };
-        write(block, asked, &answer);
+        write(block, requested, &answer);
     }
     Some(SharedWord {
-        word: core::ptr::from_ref(&block.asked).cast(),
-        seen: asked,
+        word: core::ptr::from_ref(&block.requested).cast(),
+        expected: requested,
     })
 }
 
@@ -84,7 +84,7 @@ fn obey(ring: &Ring, kind: Kind, text: &str) -> Result<String, String> {
         }
         Kind::Filter => filter(text),
         Kind::Keep => keep(state, text),
-        Kind::Dump => match dumping::dump_and_say("control") {
+        Kind::Dump => match dumping::dump_and_print("control") {
             Ok(dump) => Ok(format!("{}", dump.path.display())),
             Err(error) => Err(format!("{error}")),
         },
@@ -173,7 +173,7 @@ fn keep(state: &State, text: &str) -> Result<String, String> {
 }
 
 fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(NOT_SAID - 1)
+    u64::try_from(time.as_nanos()).unwrap_or(NO_COMMAND - 1)
 }
 
 /// Lines of a word, a space, and a value.
@@ -190,12 +190,12 @@ fn status(ring: &Ring, state: &State) -> String {
         let filter = table.filter().map(Filter::in_words).unwrap_or_default();
         lines.add("filter", &text::cut(&filter, MAX_FILTER));
     }
-    let kept = match KEEP_NS.load(Ordering::Relaxed) {
-        NOT_SAID if config.keeps() => nanos(config.keep),
-        NOT_SAID => 0,
+    let keep_ns = match KEEP_NS.load(Ordering::Relaxed) {
+        NO_COMMAND if config.keeps() => nanos(config.keep),
+        NO_COMMAND => 0,
         ns => ns,
     };
-    lines.add("keep_ns", &kept);
+    lines.add("keep_ns", &keep_ns);
     let ticks = longest_threshold(ring);
     let hz = u128::from(state.frequency().hz.max(1));
     lines.add(
@@ -262,8 +262,8 @@ const MAX_FILTER: usize = 1024;
 
 /// The highest threshold of a thread, in ticks.
 fn longest_threshold(ring: &Ring) -> u64 {
-    let of = |slot| crate::ring::open_calls::of(slot);
-    let thresholds = ring.owned_slots().filter_map(of);
+    let calls_of = |slot| crate::ring::open_calls::of_slot(slot);
+    let thresholds = ring.owned_slots().filter_map(calls_of);
     let thresholds = thresholds.map(|calls| calls.threshold.load(Ordering::Relaxed));
     thresholds.max().unwrap_or(0)
 }

@@ -64,7 +64,7 @@ fn listen(place: &str) -> io::Result<Socket> {
 }
 
 fn prepared() -> io::Result<&'static Socket> {
-    socket::kept().ok_or_else(|| io::ErrorKind::NotConnected.into())
+    socket::process_socket().ok_or_else(|| io::ErrorKind::NotConnected.into())
 }
 
 /// Makes a connection to the address.

@@ -29,7 +29,7 @@ pub(super) static HOST: Host = Host {
     task_enter: recorder::task::enter_of_guest,
     wait_me: recorder::wait::me_of_guest,
     wait_begin: recorder::wait::begin_of_guest,
-    wait_tell: recorder::wait::tell_of_guest,
+    wait_write_note: recorder::wait::write_note_of_guest,
     wait_name: recorder::wait::name_of_guest,
     slot_access: &recorder::SLOT_ACCESS,
     attach: attach_c,
@@ -80,8 +80,8 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
             messages::warn(format_args!("{LATE}"));
         }
     }
-    let said = settings.as_ref().or(first);
-    let filter = said.and_then(|settings| settings.filter.clone());
+    let effective = settings.as_ref().or(first);
+    let filter = effective.and_then(|settings| settings.filter.clone());
     // A filter of the environment is in the table from the start.
     let new_filter = code.get("FDR").is_some() && !install::has_filter();
     let has_filter = table().has_filter() && !new_filter;
@@ -183,7 +183,7 @@ pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
             let text = guest::ask(host, Operation::DumpUnnamed, "")?;
             let mut parts = text.splitn(3, ' ');
             let mut taken = || {
-                let trace = Mapped::taken(parts.next()?, parts.next()?)?;
+                let trace = Mapped::from_text(parts.next()?, parts.next()?)?;
                 Some((trace, answers::decode_dump(parts.next()?)?))
             };
             taken().ok_or_else(answers::garbled)?
@@ -226,7 +226,7 @@ pub(crate) fn answer(operation: Operation, argument: &str) -> Result<String, Err
         Operation::IsEnabled => Ok(u8::from(is_enabled()).to_string()),
         Operation::Dump => dump().map(|dump| answers::encode_dump(&dump)),
         Operation::DumpUnnamed => dumping::dump_unnamed("call")
-            .map(|(trace, dump)| format!("{} {}", trace.given(), answers::encode_dump(&dump))),
+            .map(|(trace, dump)| format!("{} {}", trace.into_text(), answers::encode_dump(&dump))),
         Operation::Statistics => Ok(answers::encode_statistics(&statistics())),
     }
 }

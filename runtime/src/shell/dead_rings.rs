@@ -63,7 +63,7 @@ impl DeadRings {
             rings.len(),
             rings.iter().map(|ring| ring.bytes).sum::<u64>(),
         );
-        let too_many = rings.split_off(kept(&rings, most));
+        let too_many = rings.split_off(rings_to_keep(&rings, most));
         let mib = bytes.div_ceil(1 << 20);
         let folder = folder.display();
         match (all, too_many.len()) {
@@ -127,7 +127,7 @@ impl DeadRing {
 }
 
 /// How many of these rings stay. The newest comes first, and stays always.
-fn kept(rings: &[DeadRing], most: OutMost) -> usize {
+fn rings_to_keep(rings: &[DeadRing], most: OutMost) -> usize {
     let mut bytes = 0_u64;
     let fits = |ring: &&DeadRing| {
         bytes = bytes.saturating_add(ring.bytes);
@@ -188,12 +188,12 @@ mod tests {
                 bytes: 10,
             })
             .collect();
-        let kept = |files, bytes| kept(&rings, OutMost { files, bytes });
+        let kept = |files, bytes| rings_to_keep(&rings, OutMost { files, bytes });
         assert_eq!(kept(u64::MAX, u64::MAX), 5);
         assert_eq!(kept(3, u64::MAX), 3);
         assert_eq!(kept(u64::MAX, 29), 2);
         assert_eq!((kept(9, 1), kept(0, 0)), (1, 1));
-        assert_eq!(super::kept(&[], DEFAULT_MOST), 0);
+        assert_eq!(super::rings_to_keep(&[], DEFAULT_MOST), 0);
     }
 
     #[test]

@@ -8,11 +8,11 @@ use crate::{crash, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins count as
 /// one. Signals during a dump make another one.
-static ASKED: AtomicU32 = AtomicU32::new(0);
+static PENDING: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the signal has asked for a dump that has not begun. After this call the dump counts as begun.
-pub(crate) fn take_asked() -> bool {
-    ASKED.swap(0, Ordering::AcqRel) > 0
+pub(crate) fn take_pending() -> bool {
+    PENDING.swap(0, Ordering::AcqRel) > 0
 }
 
 /// The handler of the dump signal. It wakes the dumper and calls the former handler. Async-signal-safe. Keeps
@@ -29,7 +29,7 @@ pub(crate) extern "C" fn on_signal(
         // In the child of a fork no dumper exists, so the handler writes the trace.
         crash::write_now("signal");
     } else {
-        ASKED.fetch_add(1, Ordering::AcqRel);
+        PENDING.fetch_add(1, Ordering::AcqRel);
         sys::thread::wake_dumper();
     }
     sys::signal::chain(signal, info, context);
@@ -38,5 +38,5 @@ pub(crate) extern "C" fn on_signal(
 
 /// Called in the child of a fork. Requests for dumps are the parent's. Async-signal-safe.
 pub(super) fn in_child() {
-    ASKED.store(0, Ordering::Relaxed);
+    PENDING.store(0, Ordering::Relaxed);
 }

@@ -102,8 +102,8 @@ fn run() -> LookSchedule {
         let before_ns = clock::thread_cpu_ns();
         handover::carry_out();
         exit::look_for_end();
-        if dump_signal::take_asked() && !triggers::take_signal() {
-            let _ = dumping::dump_and_say("signal");
+        if dump_signal::take_pending() && !triggers::take_signal() {
+            let _ = dumping::dump_and_print("signal");
         }
         let command = commands::carry_out();
         let next_trigger = triggers::look();
@@ -199,7 +199,7 @@ fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Durati
     }
     ring.look_ahead(brought_in, is_due);
     ring.reap();
-    failures::say_out_of_space(ring);
+    failures::print_shortage(ring);
     end_where_lost(ring);
     due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)))
 }
@@ -207,7 +207,7 @@ fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Durati
 /// Ends the recording in this copy and in its guests if another program cut the ring's file short.
 fn end_where_lost(ring: &Ring) {
     if ring.is_lost() {
-        crash::tell_loss(ring);
+        crash::report_loss(ring);
         table().enable(false);
     }
 }

@@ -50,7 +50,7 @@ pub(crate) struct Occasion<'a> {
 
 impl Occasion<'_> {
     /// Nothing but a reason.
-    pub(crate) fn of(reason: &str) -> Occasion<'_> {
+    pub(crate) fn from_reason(reason: &str) -> Occasion<'_> {
         Occasion {
             reason,
             marks: Vec::new(),
@@ -93,22 +93,22 @@ pub(super) fn by_dumper<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, F
 }
 
 /// Dumps, and prints on stderr where the trace is or why there is none.
-pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
+pub(crate) fn dump_and_print(reason: &str) -> Result<Dump, Error> {
     let result = dump(reason);
     if let Err(error) = &result {
-        say_error(error, reason);
+        print_error(error, reason);
     }
     result
 }
 
 /// Says why a dump failed.
-pub(crate) fn say_error(error: &Error, reason: &str) {
+pub(crate) fn print_error(error: &Error, reason: &str) {
     match error {
         Error::NothingRecorded(_) => messages::warn(format_args!("{error}")),
         // A line has reported this when the ring was lost, and the user did not ask for this dump.
         _ if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
-        Error::Failed(failure) => failures::say_failed(failure),
-        error => failures::say_failed(&format!("{error}").into()),
+        Error::Failed(failure) => failures::print_no_trace(failure),
+        error => failures::print_no_trace(&format!("{error}").into()),
     }
 }
 
@@ -131,7 +131,7 @@ fn ready() -> Result<(&'static Ring, &'static State), Error> {
 
 /// Dumps, and says on stderr where the trace is.
 pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
-    dump_with(&Occasion::of(reason))
+    dump_with(&Occasion::from_reason(reason))
 }
 
 /// As [`dump()`], for an occasion that may have named moments.
@@ -148,14 +148,14 @@ pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
             }
             let (dump, replaced) = write(ring, state, occasion)?;
             // The line is printed under the lock, so the end of the process waits for the line, too.
-            say_written(&dump, replaced, occasion.reason);
+            print_written(&dump, replaced, occasion.reason);
             Ok(dump)
         })
     };
     by_dumper(dump).map_err(Error::Failed)?
 }
 
-fn say_written(dump: &Dump, replaced: bool, reason: &str) {
+fn print_written(dump: &Dump, replaced: bool, reason: &str) {
     let why = match reason.strip_prefix("trigger ") {
         Some(why) => format!("; {why}"),
         None => String::new(),
@@ -185,7 +185,7 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(Mapped, Dump), Error> {
         let mut info = trace_info::gather(ring, state, reason);
         info.dump = None;
         let unnamed = to_write(ring, state, &info).to_unnamed(&std::env::temp_dir());
-        let mapped = unnamed.and_then(|(file, written)| Ok((Mapped::of(&file)?, written)));
+        let mapped = unnamed.and_then(|(file, written)| Ok((Mapped::from_file(&file)?, written)));
         let (trace, written) = mapped.map_err(|error| {
             let place = format!(
                 "{}: no trace in a file without a name",
@@ -197,7 +197,7 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(Mapped, Dump), Error> {
                 Some(error),
             ))
         })?;
-        Ok((trace, told(PathBuf::new(), &info, target, written)))
+        Ok((trace, result_of(PathBuf::new(), &info, target, written)))
     };
     // As in `dump`, no handler of the program may interrupt this.
     sys::signal::undisturbed(|| hand_over(|| alone(write))).map_err(Error::Failed)?
@@ -231,7 +231,7 @@ fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dum
 }
 
 /// The result of a dump, with everything that is missing in it.
-fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> Dump {
+fn result_of(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> Dump {
     let Written {
         threads,
         records,
@@ -240,7 +240,7 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
         zeroed,
         losses,
     } = written;
-    failures::say_losses(target, &losses);
+    failures::print_losses(target, &losses);
     if zeroed > 0 {
         messages::warn(format_args!(
             "{}: somebody cut the ring's file short: of {zeroed} thread{}, records are zeros, and counted as overwritten",
@@ -293,7 +293,7 @@ fn write(ring: &Ring, state: &State, occasion: &Occasion<'_>) -> Result<(Dump, b
     };
     let written = written.map_err(|error| Error::Failed(failures::why_not(&path, error)))?;
     NUMBER.fetch_add(1, Ordering::Relaxed);
-    Ok((told(path, &info, dump.target, written), replaced))
+    Ok((result_of(path, &info, dump.target, written), replaced))
 }
 
 /// The result of a dump to /dev/null. No trace is wanted, so nothing is written.

@@ -29,13 +29,13 @@ const PATIENCE_NS: u64 = 20_000_000_000;
 const LOOK_NS: u32 = 5_000_000;
 
 /// The signals that make a trace, as bits.
-static WANTED: AtomicU64 = AtomicU64::new(0);
+static TRACE_SIGNALS: AtomicU64 = AtomicU64::new(0);
 
 /// The signal that ends the process. 0 = no such signal has come.
 static ENDS: AtomicI32 = AtomicI32::new(0);
 
 /// The signal that ends the process, until the dumper takes it. 0 = none.
-static ASKED: AtomicI32 = AtomicI32::new(0);
+static PENDING: AtomicI32 = AtomicI32::new(0);
 
 const SIGNALS: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
 
@@ -52,13 +52,13 @@ pub(super) fn begin(triggers: &[Trigger]) {
     let signals = triggers
         .iter()
         .filter_map(|trigger| signal_of(&trigger.event));
-    let wanted = signals.fold(0, |bits, signal| bits | raw::bit(signal));
-    WANTED.store(wanted, Ordering::Relaxed);
+    let trace_signals = signals.fold(0, |bits, signal| bits | raw::bit(signal));
+    TRACE_SIGNALS.store(trace_signals, Ordering::Relaxed);
     if raw::process() == 1 {
         return;
     }
     for signal in SIGNALS {
-        if wanted & raw::bit(signal) != 0 && Action::of(signal).is_default() {
+        if trace_signals & raw::bit(signal) != 0 && Action::current(signal).is_default() {
             Action::handler(on_signal).set(signal);
         }
     }
@@ -77,7 +77,7 @@ pub(super) fn signal_of(event: &Event) -> Option<i32> {
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let errno = sys::errno();
     // A handler that the program installed later may call this one. Then the program decides what happens.
-    if Action::of(signal).is(on_signal) {
+    if Action::current(signal).is(on_signal) {
         let goes_on = sys::signal::may_go_on(info, context);
         end_by(signal, goes_on);
     }
@@ -88,19 +88,19 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
 fn end_by(signal: i32, goes_on: bool) {
     let ours = SIGNALS
         .into_iter()
-        .filter(|&of| Action::of(of).is(on_signal));
+        .filter(|&of| Action::current(of).is(on_signal));
     let bits = ours.fold(0, |bits, of| {
         Action::default().set(of);
         bits | raw::bit(of)
     });
     // From here on the next signal ends the process.
     raw::mask(libc::SIG_UNBLOCK, bits);
-    let is_wanted = WANTED.load(Ordering::Relaxed) & raw::bit(signal) != 0;
-    if is_wanted && crash::is_at_home() {
+    let makes_trace = TRACE_SIGNALS.load(Ordering::Relaxed) & raw::bit(signal) != 0;
+    if makes_trace && crash::is_at_home() {
         let first = ENDS.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
         if first.is_ok() && handover::is_alive() {
-            // Release: pairs with the Acquire in `take_asked`.
-            ASKED.store(signal, Ordering::Release);
+            // Release: pairs with the Acquire in `take_pending`.
+            PENDING.store(signal, Ordering::Release);
             sys::thread::wake_dumper();
             // A thread that changes the table of sites must finish, because the dumper waits for the table.
             if goes_on || sites::is_mine() {
@@ -125,8 +125,8 @@ fn by_this_thread(reason: &'static str) {
 
 /// Takes the signal that asks for the last trace; returns it once. From then on the program's threads run only when the
 /// dumper does not need the CPU, because they are about to end. The dumper calls this.
-pub(super) fn take_asked() -> Option<i32> {
-    let signal = ASKED.swap(0, Ordering::Acquire);
+pub(super) fn take_pending() -> Option<i32> {
+    let signal = PENDING.swap(0, Ordering::Acquire);
     if signal == 0 {
         return None;
     }
@@ -157,5 +157,5 @@ pub(super) fn wait_for_end() {
 /// Called in the child of a fork. Async-signal-safe.
 pub(super) fn in_child() {
     ENDS.store(0, Ordering::Relaxed);
-    ASKED.store(0, Ordering::Relaxed);
+    PENDING.store(0, Ordering::Relaxed);
 }

@@ -18,7 +18,7 @@ pub(crate) extern "C" fn at_exit() {
 
 /// If a signal is about to end the process, does the work of the exit. The dumper calls this.
 pub(crate) fn look_for_end() {
-    if let Some(signal) = end_signals::take_asked() {
+    if let Some(signal) = end_signals::take_pending() {
         at_end(Some(signal));
         end_signals::end(signal);
     }
@@ -48,21 +48,21 @@ fn at_end(signal: Option<i32>) {
         false => dumping::by_dumper(|| end(ring, signal)),
     };
     if let Err(why) = ended {
-        failures::say_failed(&why);
+        failures::print_no_trace(&why);
     }
 }
 
 /// The last dump of the process.
 fn end(ring: &Ring, signal: Option<i32>) {
-    say_replaced();
-    failures::say_out_of_space(ring);
+    print_replaced_handler();
+    failures::print_shortage(ring);
     let result = if stream::is_begun() {
         stream::finish()
     } else {
         triggers::at_end(signal)
     };
     dumping::end();
-    crash::tell_loss_at_exit(ring);
+    crash::report_loss_at_exit(ring);
     // Without a trace, the ring file holds the only copy of the records, or of those that remain after a cut.
     let needed = match ring.is_lost() {
         false => matches!(result, Err(Error::Failed(_))),
@@ -75,7 +75,7 @@ fn end(ring: &Ring, signal: Option<i32>) {
 
 /// Says that the program took the dump signal. It is no warning. The program may need the signal, and its
 /// handler may call ours.
-fn say_replaced() {
+fn print_replaced_handler() {
     let signal = state().and_then(|state| state.config.signal);
     if let Some(signal) = signal.filter(|&s| !sys::signal::is_installed(s, dump_signal::on_signal))
     {

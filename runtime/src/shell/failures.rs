@@ -19,7 +19,7 @@ pub(crate) fn lost(ring: &Ring) -> Error {
 }
 
 /// Prints why there is no trace and where the records are, even if an earlier line gave the reason.
-pub(crate) fn say_failed(failure: &Failure) {
+pub(crate) fn print_no_trace(failure: &Failure) {
     let why = failure.in_full();
     let (is_lost, path) = ring().map_or((false, None), |ring| (ring.is_lost(), ring.path()));
     match path {
@@ -47,7 +47,7 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
 }
 
 /// Prints which data the format could not hold.
-pub(crate) fn say_losses(target: &Target, losses: &Losses) {
+pub(crate) fn print_losses(target: &Target, losses: &Losses) {
     if !losses.is_empty() {
         messages::info(format_args!(
             "not in the trace ({}): {losses}",
@@ -57,8 +57,8 @@ pub(crate) fn say_losses(target: &Target, losses: &Losses) {
 }
 
 /// Says once that a part of the ring has no space on the disk.
-pub(crate) fn say_out_of_space(ring: &Ring) {
-    if let Some(Shortage { error, is_partial }) = ring.shortage_to_say() {
+pub(crate) fn print_shortage(ring: &Ring) {
+    if let Some(Shortage { error, is_partial }) = ring.take_shortage() {
         // The kernel reports this errno if it allows no more mappings.
         let place = match error {
             libc::ENOMEM => "in memory",

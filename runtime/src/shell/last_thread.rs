@@ -118,14 +118,14 @@ fn wait_for_end(programs: Mask) {
 /// The dumper calls this when all threads of the program have ended and the last dump is made. It ends the process. If
 /// there is a last thread, that thread ends the process after the dumper has ended.
 pub(crate) fn end_process(programs: Mask, looks: &LookSchedule) {
-    let state = match looks.others_seen {
+    let state = match looks.found_others {
         false => MAY_END_WITH_STATUS,
         true => MAY_END,
     };
     let waits = LAST_STATE.compare_exchange(WAITS, state, Ordering::AcqRel, Ordering::Relaxed);
     match waits {
         Ok(_) => sys::thread::wake(&CHANGED),
-        Err(_) => end(programs, !looks.others_seen),
+        Err(_) => end(programs, !looks.found_others),
     }
 }
 
@@ -160,7 +160,7 @@ pub(crate) struct LookSchedule {
     since_ns: u64,
     due_ns: u64,
     /// Whether a thread of the program was seen after the main thread had left.
-    others_seen: bool,
+    found_others: bool,
 }
 
 impl LookSchedule {
@@ -169,16 +169,16 @@ impl LookSchedule {
         LookSchedule {
             since_ns: now_ns,
             due_ns: now_ns.saturating_add(MIN_NS),
-            others_seen: false,
+            found_others: false,
         }
     }
 
     /// Whether all threads of the program have ended. Checks this only when the next check is due.
     pub(crate) fn find_nobody(&mut self, now_ns: u64) -> bool {
         if ENDING.swap(false, Ordering::Relaxed) {
-            let others_seen = self.others_seen;
+            let found_others = self.found_others;
             *self = LookSchedule {
-                others_seen,
+                found_others,
                 ..LookSchedule::new(now_ns)
             };
         }
@@ -193,7 +193,7 @@ impl LookSchedule {
         }
         MAIN_LEFT.store(true, Ordering::Relaxed);
         let is_over = only_recorders_are_left();
-        self.others_seen |= !is_over;
+        self.found_others |= !is_over;
         is_over
     }
 

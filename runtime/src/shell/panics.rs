@@ -120,11 +120,11 @@ fn message_of<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
 fn dump(reason: &str) {
     let occasion = Occasion {
         thread: Some(sys::thread::tid()),
-        ..Occasion::of(reason)
+        ..Occasion::from_reason(reason)
     };
     match dumping::dump_with(&occasion) {
         Ok(_) => crash::panic_was_dumped(),
-        Err(error) => dumping::say_error(&error, reason),
+        Err(error) => dumping::print_error(&error, reason),
     }
 }
 

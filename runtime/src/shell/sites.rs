@@ -18,7 +18,7 @@ use crate::recorder::{self, Bits};
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::unit::{UNIT, Unit};
-use crate::site::{COUNTED, CallSite, What};
+use crate::site::{COUNTED, CallSite, SiteKind};
 use crate::sys::lock::{Guard, Lock};
 use crate::sys::signal::Mask;
 
@@ -77,7 +77,7 @@ impl Function {
 
     /// Whether filters turn it on and off.
     fn is_switched(&self) -> bool {
-        matches!(self.site.what(), What::Calls | What::Event)
+        matches!(self.site.kind(), SiteKind::Calls | SiteKind::Event)
     }
 
     /// Whether the function is recorded. Its site may be off nevertheless: after the loss of the ring, and while the
@@ -89,7 +89,7 @@ impl Function {
 
     /// Whether the budget may change how its calls are recorded.
     fn has_levels(&self) -> bool {
-        self.site.what() == What::Calls && !self.watched
+        self.site.kind() == SiteKind::Calls && !self.watched
     }
 
     /// Turns recording at its site on or off.
@@ -109,7 +109,7 @@ impl Function {
 
     /// Whether a trigger can wait for its calls.
     fn has_durations(&self) -> bool {
-        self.site.what() == What::Calls && !self.site.is_untimed()
+        self.site.kind() == SiteKind::Calls && !self.site.is_untimed()
     }
 }
 
@@ -214,7 +214,7 @@ impl Table {
             if self.functions.len() >= MAX_ID {
                 break;
             }
-            if site.what() == What::Waits {
+            if site.kind() == SiteKind::Waits {
                 site.set_id(1);
                 self.waits.push(site);
                 continue;
@@ -227,13 +227,13 @@ impl Table {
                 let name = site.name();
                 owned(name.strip_prefix("r#").unwrap_or(name))
             };
-            name.push_str(match site.what() {
-                What::Calls | What::Event | What::Name | What::Waits => "",
-                What::Finished => tasks::FINISHED,
-                What::Dropped => tasks::DROPPED,
-                What::Busy => tasks::BUSY,
+            name.push_str(match site.kind() {
+                SiteKind::Calls | SiteKind::Event | SiteKind::Name | SiteKind::Waits => "",
+                SiteKind::Finished => tasks::FINISHED,
+                SiteKind::Dropped => tasks::DROPPED,
+                SiteKind::Busy => tasks::BUSY,
             });
-            if site.what() == What::Name {
+            if site.kind() == SiteKind::Name {
                 match self.place_of(site.name()) {
                     Ok(place) => {
                         site.set_id(self.names[place].1);
@@ -449,7 +449,7 @@ impl Table {
             name: &function.name,
             file: function.site.file(),
             untimed: function.site.is_untimed(),
-            what: function.site.what() as u8,
+            kind: function.site.kind() as u8,
         }));
         self.in_ring = self.functions.len();
         if let Some(state) = state() {
@@ -518,7 +518,7 @@ impl Table {
             file: owned(function.site.file()),
             line: function.site.line(),
             untimed: function.site.is_untimed(),
-            what: fdr_formats::model::What::of(function.site.what() as u8),
+            kind: fdr_formats::model::FunctionKind::from_number(function.site.kind() as u8),
         };
         let functions = self.functions.get(first..).unwrap_or(&[]);
         functions.iter().map(function).collect()

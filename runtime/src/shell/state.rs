@@ -4,7 +4,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use fdr_formats::model::{Identity, Trouble};
+use fdr_formats::model::{ClockFaults, Identity};
 
 use super::address::{self, Address};
 use super::calibrate::{Anchor, Calibration, Frequency};
@@ -129,12 +129,17 @@ impl State {
     }
 
     /// The faults of the clocks until that moment. `steps_back` comes from the threads.
-    pub(crate) fn trouble(&self, now: &Anchor, frequency: &Frequency, steps_back: u64) -> Trouble {
+    pub(crate) fn clock_faults(
+        &self,
+        now: &Anchor,
+        frequency: &Frequency,
+        steps_back: u64,
+    ) -> ClockFaults {
         let ahead_ns = match self.chosen.constant {
             true => self.calibration.ahead_ns(now, frequency),
             false => 0,
         };
-        Trouble {
+        ClockFaults {
             skew_ns: self.skew_ns.load(Ordering::Relaxed),
             steps_back,
             ahead_ns,

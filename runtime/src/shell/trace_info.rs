@@ -15,7 +15,7 @@ use crate::sys;
 
 /// Function records of all threads that ever recorded, dropped ones included. This function allocates nothing, because
 /// a handler may call it through `exit` at the end of a stream.
-pub(crate) fn asked_for(ring: &Ring) -> u64 {
+pub(crate) fn recorded(ring: &Ring) -> u64 {
     let of_slot = |slot| counts::recorded(slot).unwrap_or(1);
     ring.sum_consistently(|| {
         let missing = ring.missing();
@@ -24,9 +24,9 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
     })
 }
 
-/// Whether anything was recorded: an edge of a call, or a note. It allocates nothing, as [`asked_for`].
+/// Whether anything was recorded: an edge of a call, or a note. It allocates nothing, as [`recorded`].
 pub(crate) fn has_any(ring: &Ring) -> bool {
-    asked_for(ring) > 0 || !ring.owned_slots().all(counts::is_empty)
+    recorded(ring) > 0 || !ring.owned_slots().all(counts::is_empty)
 }
 
 #[cfg(feature = "stream")]
@@ -47,7 +47,7 @@ pub(crate) fn gather(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo>
     clock.frequency = frequency.hz;
     clock.error_ppm = Some(frequency.error_ppm);
     clock.until = Some((Ticks(now.ticks), now.realtime_ns));
-    clock.trouble = state.trouble(&now, &frequency, counts::steps_back(ring));
+    clock.faults = state.clock_faults(&now, &frequency, counts::steps_back(ring));
     info.functions = table().for_trace_from(0);
     info.process = Some(u64::from(sys::process::pid()));
     info.reason = owned(reason);
@@ -55,7 +55,7 @@ pub(crate) fn gather(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo>
     info.end = Some(Ticks(now.ticks));
     info.missing = ring.missing();
     info.moments = file::moments(ring);
-    info.schedule = schedule::of(ring);
+    info.schedule = schedule::gather(ring);
     if let Some(ended) = ring.totals_of_ended() {
         info.missing_totals = file::totals(ended);
         info.recording_cost = totals::cost(ended);

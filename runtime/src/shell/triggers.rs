@@ -8,13 +8,13 @@
 //! failure is printed, until a dump succeeds.
 
 mod calls;
-mod kept;
+mod trace_files;
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fdr_formats::text::{self, owned};
-use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
+use fdr_formats::trigger::{self, Event, Occurrence, Reason, Trigger};
 
 use super::dump_signal;
 use super::dumping::{self, Occasion};
@@ -28,7 +28,7 @@ use crate::sys::lock::{Guard, Lasting, Lock};
 use crate::sys::signal::undisturbed;
 use crate::{clock, crash, messages, sys};
 use calls::{calls, is_of, of_call, ticks};
-use kept::TraceFiles;
+use trace_files::TraceFiles;
 
 pub(crate) use calls::problems;
 
@@ -48,10 +48,10 @@ static IS_PARENTS: AtomicBool = AtomicBool::new(false);
 struct Progress {
     /// One for each trigger.
     armed: Vec<Armed>,
-    kept: TraceFiles,
+    trace_files: TraceFiles,
     /// Whether the last dump failed, and whether a line has reported that there is no trace.
     has_failed: bool,
-    is_told: bool,
+    is_failure_printed: bool,
     /// When memory and open calls are looked at next, ns.
     memory_due_ns: u64,
     calls_due_ns: u64,
@@ -69,7 +69,7 @@ struct Armed {
     /// The dump that it is to make.
     due: Option<Due>,
     /// For triggers of calls: whether the dumper has read the request. It is released when the next call may fire.
-    is_taken: bool,
+    is_request_read: bool,
     /// For `every`: the time of the next dump, ns.
     period_ns: u64,
     /// For `rss`: whether memory was above the limit at the last check.
@@ -89,9 +89,9 @@ impl Progress {
     const fn new() -> Progress {
         Progress {
             armed: Vec::new(),
-            kept: TraceFiles::new(),
+            trace_files: TraceFiles::new(),
             has_failed: false,
-            is_told: false,
+            is_failure_printed: false,
             memory_due_ns: 0,
             calls_due_ns: 0,
             has_fired: false,
@@ -201,8 +201,8 @@ impl Armed {
 
     /// Fires if a slow call has left a request.
     fn take_request(&mut self, number: usize, trigger: &Trigger, now_ns: u64) {
-        if let Some(call) = watch::request(number).filter(|_| !self.is_taken) {
-            self.is_taken = true;
+        if let Some(call) = watch::request(number).filter(|_| !self.is_request_read) {
+            self.is_request_read = true;
             // While the triggers were replaced, a call may have left a request of the former one.
             if is_of(trigger, &call) {
                 self.fire(trigger, now_ns, || of_call(trigger, &call));
@@ -215,7 +215,7 @@ impl Armed {
         match (&self.due, &trigger.event) {
             (Some(due), _) => due.at_ns,
             (None, Event::Every(_)) => self.period_ns,
-            (None, _) if self.is_taken => self.next_ns,
+            (None, _) if self.is_request_read => self.next_ns,
             (None, _) => u64::MAX,
         }
     }
@@ -236,12 +236,18 @@ impl Armed {
 }
 
 impl Due {
-    fn of(trigger: &Trigger, words: &str) -> Due {
-        let (trigger, what) = (trigger.text.as_str(), What::Other(words));
-        Due::because(format!("{}", Reason { trigger, what }))
+    fn from_trigger(trigger: &Trigger, words: &str) -> Due {
+        let (trigger, occurrence) = (trigger.text.as_str(), Occurrence::Other(words));
+        Due::from_reason(format!(
+            "{}",
+            Reason {
+                trigger,
+                occurrence
+            }
+        ))
     }
 
-    fn because(reason: String) -> Due {
+    fn from_reason(reason: String) -> Due {
         Due {
             at_ns: 0,
             reason,
@@ -259,7 +265,7 @@ pub(crate) fn take_signal() -> bool {
     };
     if let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) {
         if let Some(armed) = progress.armed.get_mut(number) {
-            let due = || Due::because(owned("signal"));
+            let due = || Due::from_reason(owned("signal"));
             armed.fire(trigger, clock::monotonic_raw_ns(), due);
         }
     }
@@ -279,7 +285,7 @@ pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
     }
     let due = Due {
         thread: Some(sys::thread::tid()),
-        ..Due::because(reason())
+        ..Due::from_reason(reason())
     };
     let take = || {
         let mut progress = progress()?;
@@ -320,14 +326,14 @@ pub(crate) fn look() -> Option<Duration> {
         };
         match &trigger.event {
             Event::Call(..) => {
-                if armed.is_taken && armed.due.is_none() && now_ns >= armed.next_ns {
-                    armed.is_taken = false;
+                if armed.is_request_read && armed.due.is_none() && now_ns >= armed.next_ns {
+                    armed.is_request_read = false;
                     watch::release(number);
                 }
                 armed.take_request(number, trigger, now_ns);
             }
             Event::Every(period) if now_ns >= armed.period_ns => {
-                armed.fire(trigger, now_ns, || Due::of(trigger, ""));
+                armed.fire(trigger, now_ns, || Due::from_trigger(trigger, ""));
                 // Periods that have passed meanwhile are left out.
                 let periods = now_ns.saturating_sub(armed.period_ns) / as_ns(*period).max(1) + 1;
                 let passed_ns = as_ns(*period).saturating_mul(periods);
@@ -353,30 +359,31 @@ pub(crate) fn at_end(signal: Option<i32>) -> Result<(), Error> {
     };
     progress.is_over = true;
     let now_ns = clock::monotonic_raw_ns();
-    let mut is_asked = dump_signal::take_asked();
+    let mut is_pending = dump_signal::take_pending();
     for (number, trigger) in triggers().iter().enumerate() {
         if let Some(armed) = progress.armed.get_mut(number) {
             match trigger.event {
-                Event::Signal if is_asked => {
-                    armed.fire(trigger, now_ns, || Due::because(owned("signal")));
-                    is_asked = false;
+                Event::Signal if is_pending => {
+                    armed.fire(trigger, now_ns, || Due::from_reason(owned("signal")));
+                    is_pending = false;
                 }
                 Event::Call(..) => armed.take_request(number, trigger, now_ns),
                 Event::Exit if signal.is_none() => {
-                    armed.due = Some(Due::because(owned("exit")));
-                    is_asked = false;
+                    armed.due = Some(Due::from_reason(owned("exit")));
+                    is_pending = false;
                 }
                 ref event if signal.is_some() && end_signals::signal_of(event) == signal => {
-                    armed.due = signal.map(|signal| Due::because(owned(end_signals::name(signal))));
-                    is_asked = false;
+                    armed.due =
+                        signal.map(|signal| Due::from_reason(owned(end_signals::name(signal))));
+                    is_pending = false;
                 }
                 _ => {}
             }
         }
         progress.dump(number, u64::MAX);
     }
-    if is_asked {
-        dumping::dump_and_say("signal").map(|_| ())?;
+    if is_pending {
+        dumping::dump_and_print("signal").map(|_| ())?;
     } else if !progress.has_fired && !triggers().is_empty() && dumping::would_have_records() {
         messages::warn(format_args!("no trigger fired: {}", in_words()));
     }
@@ -404,15 +411,15 @@ impl Progress {
         match &result {
             Ok(dump) => {
                 let most = state().and_then(|state| state.config.out_most);
-                self.kept.add(&dump.path, most.unwrap_or_default());
+                self.trace_files.add(&dump.path, most.unwrap_or_default());
             }
-            Err(Error::Failed(failure)) if self.is_told => {
+            Err(Error::Failed(failure)) if self.is_failure_printed => {
                 messages::info(format_args!("{}", failure.in_full()));
             }
-            Err(error) if self.is_told => messages::info(format_args!("{error}")),
-            Err(error) => dumping::say_error(error, occasion.reason),
+            Err(error) if self.is_failure_printed => messages::info(format_args!("{error}")),
+            Err(error) => dumping::print_error(error, occasion.reason),
         }
-        self.is_told = result.is_err();
+        self.is_failure_printed = result.is_err();
         self.has_failed = matches!(result, Err(Error::Failed(_)));
         result.is_ok()
     }
@@ -434,7 +441,7 @@ impl Progress {
             // If the limit forbids it now, the next look tries again.
             let fires = is_above && !armed.is_above;
             armed.is_above = match fires {
-                true => armed.fire(trigger, now_ns, || Due::of(trigger, &words())),
+                true => armed.fire(trigger, now_ns, || Due::from_trigger(trigger, &words())),
                 false => is_above,
             };
         }
@@ -463,7 +470,9 @@ mod tests {
         let trigger = trigger("a::b>1ms +2s");
         let mut armed = Armed::default();
         let fire = |armed: &mut Armed, s: u64| {
-            armed.fire(&trigger, s * 1_000_000_000, || Due::of(&trigger, ""))
+            armed.fire(&trigger, s * 1_000_000_000, || {
+                Due::from_trigger(&trigger, "")
+            })
         };
         assert!(fire(&mut armed, 100));
         let due = armed.due.as_ref().expect("due");

@@ -11,7 +11,7 @@ use crate::site::unit::{self, Unit};
 use crate::sys;
 
 /// The callback of the code that makes sites at run time, and waits for the recorder.
-static TELL: OnceLock<fn()> = OnceLock::new();
+static WHEN_UP: OnceLock<fn()> = OnceLock::new();
 
 /// Takes the sites of a unit into the table and into the ring's table.
 pub(crate) fn attach(unit: &'static Unit) {
@@ -74,14 +74,14 @@ pub fn is_up() -> bool {
     state().is_some() || recorder::host().is_some()
 }
 
-/// Has `tell` called when the recorder comes up later. Only the first call counts.
-pub fn when_up(tell: fn()) {
-    let _ = TELL.set(tell);
+/// Has `callback` called when the recorder comes up later. Only the first call counts.
+pub fn when_up(callback: fn()) {
+    let _ = WHEN_UP.set(callback);
 }
 
 /// Called when the recorder has come up. The caller holds no lock of the recorder, except the lock of the start.
 pub(crate) fn recorder_is_up() {
-    if let Some(tell) = TELL.get() {
-        tell();
+    if let Some(callback) = WHEN_UP.get() {
+        callback();
     }
 }

@@ -14,7 +14,7 @@ use fdr_formats::text;
 /// What a [`CallSite`] stands for.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum SiteKind {
     /// A function, or a span: something that has calls.
     Calls = 0,
     /// An event or a counter: filters choose it, and it has no calls.
@@ -60,7 +60,7 @@ pub struct CallSite {
     untimed: bool,
     /// Whether `cargo fdr` or a scope chose the function, and no person marked it alone.
     auto: bool,
-    what: What,
+    kind: SiteKind,
 }
 
 /// Set in the word of a site whose calls are only counted, or watched (`recorder::watch`). The bit is 0 in every
@@ -89,27 +89,27 @@ impl CallSite {
             file: text::path_in_crate(file),
             untimed: false,
             auto: false,
-            what: What::Calls,
+            kind: SiteKind::Calls,
         }
     }
 
     /// For expansions only: the site is an event's.
     #[must_use]
     pub const fn event(mut self) -> CallSite {
-        self.what = What::Event;
+        self.kind = SiteKind::Event;
         self
     }
 
     /// For expansions only: the site is a name.
     #[must_use]
     pub const fn only_name(mut self) -> CallSite {
-        self.what = What::Name;
+        self.kind = SiteKind::Name;
         self
     }
 
     /// The switch of [`wait::WAITS`].
     pub(crate) const fn waits(mut self) -> CallSite {
-        self.what = What::Waits;
+        self.kind = SiteKind::Waits;
         self
     }
 
@@ -145,14 +145,14 @@ impl CallSite {
     #[must_use]
     pub const fn with_tasks(self) -> TaskSites {
         let [finished, dropped, busy] = [
-            self.of_tasks(What::Finished),
-            self.of_tasks(What::Dropped),
-            self.of_tasks(What::Busy),
+            self.of_tasks(SiteKind::Finished),
+            self.of_tasks(SiteKind::Dropped),
+            self.of_tasks(SiteKind::Busy),
         ];
         [self, finished, dropped, busy]
     }
 
-    const fn of_tasks(&self, what: What) -> CallSite {
+    const fn of_tasks(&self, kind: SiteKind) -> CallSite {
         CallSite {
             state: AtomicU32::new(0),
             id: AtomicU32::new(0),
@@ -164,7 +164,7 @@ impl CallSite {
             file: self.file,
             untimed: false,
             auto: false,
-            what,
+            kind,
         }
     }
 
@@ -185,8 +185,8 @@ impl CallSite {
         self.id.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn what(&self) -> What {
-        self.what
+    pub(crate) fn kind(&self) -> SiteKind {
+        self.kind
     }
 
     /// Turns recording at the site on or off. A call that is under way keeps its word. `bits` are additional

@@ -112,7 +112,7 @@ pub(crate) struct Host {
     /// The thread as locks have it, the begin of a wait, and a note of it.
     pub(crate) wait_me: extern "C" fn() -> u64,
     pub(crate) wait_begin: extern "C" fn(wait: &mut Wait, holders: &Holders<'_>),
-    pub(crate) wait_tell: extern "C" fn(wait: &Wait, state: u32),
+    pub(crate) wait_write_note: extern "C" fn(wait: &Wait, state: u32),
     /// Gives an id to the name of what threads wait for.
     pub(crate) wait_name: extern "C" fn(
         name: &Text<'static>,
@@ -298,7 +298,7 @@ impl Unit {
     }
 
     /// A unit that is only sites, which were made at run time.
-    fn of(sites: &'static [CallSite]) -> Unit {
+    fn from_sites(sites: &'static [CallSite]) -> Unit {
         let sites = sites.as_ptr_range();
         Unit {
             version: VERSION,
@@ -358,7 +358,7 @@ static MADE: AtomicPtr<MadeUnit> = AtomicPtr::new(core::ptr::null_mut());
 /// at once. The caller attaches it.
 pub(crate) fn make(sites: &'static [CallSite]) -> &'static Unit {
     let mut before = MADE.load(Ordering::Relaxed);
-    let unit = Unit::of(sites);
+    let unit = Unit::from_sites(sites);
     let made = Box::into_raw(Box::new(MadeUnit { unit, before }));
     loop {
         // SAFETY: no other code has the pointer yet.

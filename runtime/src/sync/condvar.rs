@@ -87,18 +87,18 @@ impl Condvar {
     #[track_caller]
     #[must_use]
     pub const fn new() -> Condvar {
-        Condvar::of(Origin::here())
+        Condvar::with_origin(Origin::here())
     }
 
     /// A new condition with that name.
     #[inline]
     #[must_use]
     pub const fn named(name: &'static str) -> Condvar {
-        Condvar::of(Origin::named(name))
+        Condvar::with_origin(Origin::named(name))
     }
 
     #[inline]
-    const fn of(origin: Origin) -> Condvar {
+    const fn with_origin(origin: Origin) -> Condvar {
         Condvar {
             condition: Condition::new(origin),
             inner: sync::Condvar::new(),

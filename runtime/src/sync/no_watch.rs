@@ -55,7 +55,7 @@ impl Watch {
     }
 
     #[inline(always)]
-    pub(super) fn shared_unseen(&self) -> Held<'_> {
+    pub(super) fn shared_unrecorded(&self) -> Held<'_> {
         Held(PhantomData)
     }
 

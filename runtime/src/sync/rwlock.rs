@@ -84,7 +84,7 @@ impl<T: ?Sized> RwLock<T> {
             true => self.read_watched(),
             false => {
                 let (is_poisoned, inner) = without_poison(self.inner.read());
-                (is_poisoned, inner, self.watch.shared_unseen())
+                (is_poisoned, inner, self.watch.shared_unrecorded())
             }
         };
         with_poison(is_poisoned, RwLockReadGuard { _held, inner })

@@ -206,7 +206,7 @@ impl SharedWatch {
 
     /// A reader that took the lock while recording was off.
     #[inline(always)]
-    pub(super) fn shared_unseen(&self) -> Shared<'_> {
+    pub(super) fn shared_unrecorded(&self) -> Shared<'_> {
         Shared {
             watch: self,
             reader: 0,
@@ -216,7 +216,7 @@ impl SharedWatch {
     /// The calling thread is one of the readers, until what this gives is dropped.
     #[inline(always)]
     pub(super) fn shared(&self) -> Shared<'_> {
-        let mut shared = self.shared_unseen();
+        let mut shared = self.shared_unrecorded();
         if is_on() {
             shared.begin();
         }
@@ -367,7 +367,7 @@ pub(super) struct Waiting<'a> {
     of: &'static str,
     wait: Wait,
     since: Instant,
-    is_told: bool,
+    is_noted: bool,
 }
 
 impl<'a> Waiting<'a> {
@@ -383,7 +383,7 @@ impl<'a> Waiting<'a> {
             of,
             wait,
             since: Instant::now(),
-            is_told: false,
+            is_noted: false,
         }
     }
 
@@ -427,9 +427,9 @@ impl<'a> Waiting<'a> {
 
     /// Writes the note that the thread is about to block.
     pub(super) fn blocks(&mut self) {
-        self.is_told = true;
+        self.is_noted = true;
         self.wait.name = self.origin.id(self.of);
-        wait::tell(&self.wait, thread_state::BLOCKED);
+        wait::write_note(&self.wait, thread_state::BLOCKED);
     }
 
     /// Sets the thread that ended the wait. 0 = not known.
@@ -440,10 +440,10 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if self.is_told {
+        if self.is_noted {
             // The name may have had to wait.
             self.wait.name = self.origin.id(self.of);
-            wait::tell(&self.wait, thread_state::RUNNING);
+            wait::write_note(&self.wait, thread_state::RUNNING);
         }
     }
 }

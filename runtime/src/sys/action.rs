@@ -15,7 +15,7 @@ pub(crate) type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_
 impl Action {
     /// The current action of `signal`.
     #[inline(never)]
-    pub(crate) fn of(signal: i32) -> Action {
+    pub(crate) fn current(signal: i32) -> Action {
         // SAFETY: all zeros is a valid `sigaction` to be filled in. If it is not filled in, it means SIG_DFL.
         let mut now: libc::sigaction = unsafe { zeroed() };
         // SAFETY: the structure is valid for writing.
@@ -91,12 +91,12 @@ impl Action {
             | libc::SA_NODEFER
             | libc::SA_RESETHAND
             | libc::SA_RESTART;
-        let told = libc::SA_SIGINFO | libc::SA_ONSTACK;
+        let flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
         let holds = |signal| {
             // SAFETY: the mask is valid.
             unsafe { libc::sigismember(&raw const self.0.sa_mask, signal) == 1 }
         };
-        self.0.sa_flags & (told | WISHES) == told && !(1..32).any(holds)
+        self.0.sa_flags & (flags | WISHES) == flags && !(1..32).any(holds)
     }
 
     /// Calls the handler, if there is one.

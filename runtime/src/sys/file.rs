@@ -33,7 +33,7 @@ pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
     // The umask may have removed rights of the owner. If they can't be set, the file stays as it is.
     // SAFETY: this is a plain system call on a descriptor that was just opened.
     unsafe { libc::fchmod(fd, OWNER) };
-    let made = Descriptor::of(fd);
+    let made = Descriptor::from_fd(fd);
     if made.is_err() {
         unlink(path);
     }
@@ -88,7 +88,7 @@ fn stat(call: impl FnOnce(*mut libc::stat) -> i32) -> Option<(u64, u64, u64)> {
 
 impl Descriptor {
     /// Takes over a descriptor that was just opened.
-    fn of(fd: i32) -> Result<Descriptor, i32> {
+    fn from_fd(fd: i32) -> Result<Descriptor, i32> {
         // SAFETY: a plain system call on a descriptor that was just opened.
         let Some((device, inode, _)) = stat(|place| unsafe { libc::fstat(fd, place) }) else {
             let error = super::errno();
@@ -110,7 +110,7 @@ impl Descriptor {
     /// # Errors
     /// errno. ESTALE: another file has the path.
     pub(crate) fn again(&self, path: &CStr) -> Result<Descriptor, i32> {
-        let file = Descriptor::of(open(path, 0)?)?;
+        let file = Descriptor::from_fd(open(path, 0)?)?;
         if (file.device, file.inode) != (self.device, self.inode) {
             file.close();
             return Err(libc::ESTALE);

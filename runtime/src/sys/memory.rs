@@ -137,7 +137,7 @@ impl Mapped {
     ///
     /// # Errors
     /// The file is empty, or the system maps nothing more.
-    pub(crate) fn of(file: &File) -> io::Result<Mapped> {
+    pub(crate) fn from_file(file: &File) -> io::Result<Mapped> {
         let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         let (fd, flags) = (file.as_raw_fd(), libc::MAP_PRIVATE);
         // SAFETY: the kernel chooses addresses that no mapping uses.
@@ -156,15 +156,15 @@ impl Mapped {
         unsafe { core::slice::from_raw_parts(at, self.length) }
     }
 
-    /// Its place as text, for another copy of the recorder in this process. [`Mapped::taken`] takes it over.
-    pub(crate) fn given(self) -> String {
+    /// Its place as text, for another copy of the recorder in this process. [`Mapped::from_text`] takes it over.
+    pub(crate) fn into_text(self) -> String {
         let text = format!("{} {}", self.at, self.length);
         core::mem::forget(self);
         text
     }
 
-    /// Takes over what [`Mapped::given`] gave, once.
-    pub(crate) fn taken(at: &str, length: &str) -> Option<Mapped> {
+    /// Takes over what [`Mapped::into_text`] gave, once.
+    pub(crate) fn from_text(at: &str, length: &str) -> Option<Mapped> {
         let (at, length) = (at.parse().ok()?, length.parse().ok()?);
         Some(Mapped { at, length })
     }

@@ -47,7 +47,7 @@ impl DescriptorTable {
 
     /// The table of the calling thread. Async-signal-safe.
     pub(crate) fn mine() -> DescriptorTable {
-        let known = TableOwner::of(raw::thread());
+        let known = TableOwner::find(raw::thread());
         DescriptorTable(known.map_or(0, |known| known.thread.load(Ordering::Relaxed) as u32))
     }
 
@@ -75,7 +75,7 @@ impl DescriptorTable {
 }
 
 impl TableOwner {
-    fn of(thread: u32) -> Option<&'static TableOwner> {
+    fn find(thread: u32) -> Option<&'static TableOwner> {
         let is_its =
             |known: &&TableOwner| known.thread.load(Ordering::Relaxed) >> 32 == u64::from(thread);
         THREADS.iter().find(is_its)
@@ -86,7 +86,7 @@ impl TableOwner {
 /// the id of that other thread. Async-signal-safe.
 pub(crate) fn original_thread() -> u32 {
     let me = raw::thread();
-    let original = TableOwner::of(me).map(|known| known.stands_in_for.load(Ordering::Relaxed));
+    let original = TableOwner::find(me).map(|known| known.stands_in_for.load(Ordering::Relaxed));
     original.filter(|&original| original != 0).unwrap_or(me)
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn has_own_table() -> bool {
 
 /// The thread with that id has ended, or is about to. Async-signal-safe.
 pub(crate) fn forget_own_table(thread: u32) {
-    if let Some(known) = TableOwner::of(thread) {
+    if let Some(known) = TableOwner::find(thread) {
         known.thread.store(0, Ordering::Relaxed);
     }
 }

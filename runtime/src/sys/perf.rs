@@ -48,7 +48,7 @@ const SIZE: usize = 1048;
 
 /// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum EventKind {
     /// The thread got the CPU.
     Begins,
     /// The system took the CPU from the thread.
@@ -98,7 +98,7 @@ impl Watched {
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    pub(crate) what: What,
+    pub(crate) kind: EventKind,
     pub(crate) process: u32,
     pub(crate) thread: u32,
     /// CLOCK_MONOTONIC_RAW.
@@ -299,15 +299,15 @@ fn decode(record: &[u8]) -> Option<Event> {
         let bytes = record.get(at..)?.first_chunk()?;
         Some(u32::from_ne_bytes(*bytes))
     };
-    let kind = half(0)?;
+    let record_type = half(0)?;
     let flags = half(4)? as u16;
-    let what = match kind {
-        LOST => What::Lost,
-        EXIT => What::Ended,
-        SWITCH if flags & SWITCHED_OUT == 0 => What::Begins,
-        SWITCH if flags & PREEMPTED != 0 => What::Preempted,
-        SWITCH => What::Waits,
-        SAMPLED => What::Was,
+    let kind = match record_type {
+        LOST => EventKind::Lost,
+        EXIT => EventKind::Ended,
+        SWITCH if flags & SWITCHED_OUT == 0 => EventKind::Begins,
+        SWITCH if flags & PREEMPTED != 0 => EventKind::Preempted,
+        SWITCH => EventKind::Waits,
+        SAMPLED => EventKind::Was,
         _ => return None,
     };
     // They stand at the end of each record.
@@ -315,17 +315,17 @@ fn decode(record: &[u8]) -> Option<Event> {
     let word = |at: usize| Some(u64::from(half(at)?) | u64::from(half(at + 4)?) << 32);
     let ns = word(behind + 8)?;
     let (mut process, mut thread) = (half(behind)?, half(behind + 4)?);
-    if kind == EXIT {
+    if record_type == EXIT {
         // Process, its parent, thread, its parent.
         (process, thread) = (half(8)?, half(16)?);
     }
     Some(Event {
-        what,
+        kind,
         process,
         thread,
         ns,
         cpu: half(behind + 16)?,
-        address: if what == What::Was { word(8)? } else { 0 },
+        address: if kind == EventKind::Was { word(8)? } else { 0 },
     })
 }
 
@@ -349,9 +349,9 @@ mod tests {
 
     #[test]
     fn records_typed_by_hand() {
-        let event = |what, process, thread| {
+        let event = |kind, process, thread| {
             Some(Event {
-                what,
+                kind,
                 process,
                 thread,
                 ns: 0x2_0000_0010,
@@ -359,15 +359,27 @@ mod tests {
                 address: 0,
             })
         };
-        assert_eq!(decode(&typed(14, 2, &[])), event(What::Begins, 7, 8));
-        assert_eq!(decode(&typed(14, 1 << 13, &[])), event(What::Waits, 7, 8));
+        assert_eq!(decode(&typed(14, 2, &[])), event(EventKind::Begins, 7, 8));
+        assert_eq!(
+            decode(&typed(14, 1 << 13, &[])),
+            event(EventKind::Waits, 7, 8)
+        );
         let both = 1 << 13 | 1 << 14;
-        assert_eq!(decode(&typed(14, both, &[])), event(What::Preempted, 7, 8));
+        assert_eq!(
+            decode(&typed(14, both, &[])),
+            event(EventKind::Preempted, 7, 8)
+        );
         let exit = [70, 71, 80, 81, 1, 1];
-        assert_eq!(decode(&typed(4, 0, &exit)), event(What::Ended, 70, 80));
-        assert_eq!(decode(&typed(2, 0, &[1, 0, 5, 0])), event(What::Lost, 7, 8));
+        assert_eq!(decode(&typed(4, 0, &exit)), event(EventKind::Ended, 70, 80));
+        assert_eq!(
+            decode(&typed(2, 0, &[1, 0, 5, 0])),
+            event(EventKind::Lost, 7, 8)
+        );
         let sample = decode(&typed(9, 2, &[0x20, 1])).expect("a sample");
-        assert_eq!((sample.what, sample.address), (What::Was, 0x1_0000_0020));
+        assert_eq!(
+            (sample.kind, sample.address),
+            (EventKind::Was, 0x1_0000_0020)
+        );
         assert_eq!((sample.thread, sample.cpu), (8, 3));
         assert_eq!(decode(&typed(5, 0, &[])), None);
         assert_eq!(decode(&typed(14, 0, &[])[..20]), None);

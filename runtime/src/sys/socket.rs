@@ -15,7 +15,7 @@ use super::errno;
 const PIPE_BYTES: usize = libc::PIPE_BUF;
 
 /// See [`keep`].
-static KEPT: AtomicPtr<Socket> = AtomicPtr::new(core::ptr::null_mut());
+static PROCESS_SOCKET: AtomicPtr<Socket> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The kind of a [`Socket`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,19 +208,19 @@ impl Socket {
 
 /// Keeps a socket for the life of the process: a listener, or the program's standard output.
 pub(crate) fn keep(socket: Socket) {
-    // Release: pairs with the Acquire in `kept`. Never freed.
-    KEPT.store(Box::into_raw(Box::new(socket)), Ordering::Release);
+    // Release: pairs with the Acquire in `process_socket`. Never freed.
+    PROCESS_SOCKET.store(Box::into_raw(Box::new(socket)), Ordering::Release);
 }
 
 /// The socket that was kept last.
-pub(crate) fn kept() -> Option<&'static Socket> {
+pub(crate) fn process_socket() -> Option<&'static Socket> {
     // Acquire: pairs with the Release in `keep`.
-    let kept = KEPT.load(Ordering::Acquire);
+    let kept = PROCESS_SOCKET.load(Ordering::Acquire);
     // SAFETY: the pointer is null or comes from a Box that is never freed.
     unsafe { kept.as_ref() }
 }
 
 /// Called in the child of a fork, which does not have it. Async-signal-safe.
 pub(crate) fn forget() {
-    KEPT.store(core::ptr::null_mut(), Ordering::Release);
+    PROCESS_SOCKET.store(core::ptr::null_mut(), Ordering::Release);
 }

@@ -207,23 +207,23 @@ pub(crate) static DUMPER_WAKE: CachePadded<AtomicU32> = CachePadded::new(AtomicU
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SharedWord {
     pub(crate) word: *const u32,
-    pub(crate) seen: u32,
+    pub(crate) expected: u32,
 }
 
-/// Sleeps until [`DUMPER_WAKE`] differs from `seen` or the shared word has changed, at most for `most`. It may also
+/// Sleeps until [`DUMPER_WAKE`] differs from `expected` or the shared word has changed, at most for `most`. It may also
 /// return earlier. A kernel before Linux 5.16 can't wait for two words, so there a change of the shared word wakes no
 /// thread.
-pub(crate) fn wait_for_work(seen: u32, most: Option<Duration>, shared: Option<SharedWord>) {
-    let waited = shared.is_some_and(|shared| wait_for_two(&DUMPER_WAKE, seen, shared, most));
+pub(crate) fn wait_for_work(expected: u32, most: Option<Duration>, shared: Option<SharedWord>) {
+    let waited = shared.is_some_and(|shared| wait_for_two(&DUMPER_WAKE, expected, shared, most));
     if !waited {
-        wait(&DUMPER_WAKE, seen, most);
+        wait(&DUMPER_WAKE, expected, most);
     }
 }
 
 /// One word of a wait for several: `struct futex_waitv` of the kernel.
 #[repr(C)]
 struct Waited {
-    seen: u64,
+    expected: u64,
     address: u64,
     flags: u32,
     reserved: u32,
@@ -235,20 +235,20 @@ const FUTEX2_SIZE_U32: u32 = 2;
 /// False if the kernel can't wait for both, for example because the shared word is no longer in a file.
 fn wait_for_two(
     word: &'static AtomicU32,
-    seen: u32,
+    expected: u32,
     shared: SharedWord,
     most: Option<Duration>,
 ) -> bool {
-    let waited = |address: *const u32, seen: u32, flags: u32| Waited {
-        seen: u64::from(seen),
+    let waited = |address: *const u32, expected: u32, flags: u32| Waited {
+        expected: u64::from(expected),
         address: address.addr() as u64,
         flags: FUTEX2_SIZE_U32 | flags,
         reserved: 0,
     };
     let private = libc::FUTEX_PRIVATE_FLAG as u32;
     let words = [
-        waited(word.as_ptr(), seen, private),
-        waited(shared.word, shared.seen, 0),
+        waited(word.as_ptr(), expected, private),
+        waited(shared.word, shared.expected, 0),
     ];
     let end = most.map(time_after);
     let end = end.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
@@ -288,9 +288,9 @@ pub(crate) fn wake_dumper() {
     wake(&DUMPER_WAKE);
 }
 
-/// Sleeps until `word` is no longer `seen`, at most for `most`. May return without a reason.
+/// Sleeps until `word` is no longer `expected`, at most for `most`. May return without a reason.
 #[inline(never)]
-pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) {
+pub(crate) fn wait(word: &'static AtomicU32, expected: u32, most: Option<Duration>) {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let time = most.map(|most| libc::timespec {
         tv_sec: most.as_secs() as libc::time_t,
@@ -298,7 +298,7 @@ pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) 
     });
     let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
     // SAFETY: `word` is a valid, aligned u32. The time is valid, and null means for ever.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, seen, time) };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, expected, time) };
 }
 
 /// Changes `word` and wakes one thread that sleeps on it. Async-signal-safe. Keeps errno.

@@ -159,7 +159,7 @@ fn info() -> TraceInfo {
         file: file.to_owned(),
         line,
         untimed: false,
-        what: Default::default(),
+        kind: Default::default(),
     };
     TraceInfo {
         functions: vec![

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use fdr_formats::model::{Clock, FunctionTotals, What};
+use fdr_formats::model::{Clock, FunctionKind, FunctionTotals};
 use fdr_formats::notes::{Field, FieldValue, Form, Note, RESULT, task_state};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
@@ -292,9 +292,9 @@ fn counter(name: u32, value: FieldValue<'_>) -> Note<'_> {
     }
 }
 
-fn named(id: u32, name: &str, what: What) -> Function {
+fn named(id: u32, name: &str, kind: FunctionKind) -> Function {
     Function {
-        what,
+        kind,
         ..function(id, name)
     }
 }
@@ -302,14 +302,14 @@ fn named(id: u32, name: &str, what: What) -> Function {
 /// Functions, counters and names of fields. Two places of the program set the same counter.
 fn noted_info(anchor: u64) -> TraceInfo {
     let functions = [
-        named(1, "app::run", What::Calls),
-        named(2, "app::fetch", What::Calls),
-        named(3, "app::leaf", What::Calls),
-        named(10, "queue", What::Event),
-        named(11, "queue", What::Event),
-        named(12, "load", What::Event),
-        named(20, "address", What::Name),
-        named(21, "result", What::Name),
+        named(1, "app::run", FunctionKind::Calls),
+        named(2, "app::fetch", FunctionKind::Calls),
+        named(3, "app::leaf", FunctionKind::Calls),
+        named(10, "queue", FunctionKind::Event),
+        named(11, "queue", FunctionKind::Event),
+        named(12, "load", FunctionKind::Event),
+        named(20, "address", FunctionKind::Name),
+        named(21, "result", FunctionKind::Name),
     ];
     TraceInfo {
         functions: functions.to_vec(),

@@ -117,8 +117,8 @@ fn mark(original: &Path, marked: &Path, tool: &Path, every: bool) -> Result<usiz
     run(&[all, &["--check"]].concat())?;
     run(&["--remove"])?;
     same(original, marked)?;
-    let said = run(all)?;
-    Ok(said.lines().filter_map(functions).sum())
+    let listing = run(all)?;
+    Ok(listing.lines().filter_map(functions).sum())
 }
 
 /// `PACKAGE: N functions marked, M left out`

@@ -104,7 +104,7 @@ pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     let formats = sources(&root.join("formats/src"))?;
     let page = read(&root.join(PAGE))?;
     let mut findings = table(&RUNTIME, "runtime/src", &runtime)?;
-    findings.extend(told(&RUNTIME, &page));
+    findings.extend(page_findings(&RUNTIME, &page));
     let arrows = arrows("formats/src", &formats)?;
     findings.extend(circles(&arrows));
     findings.extend(formats_apart(&arrows));
@@ -182,7 +182,7 @@ fn table(rows: &[Row], folder: &str, sources: &[Source]) -> Result<Vec<Finding>>
 }
 
 /// Holds the page to the table: a row for each room begins with its name and the rooms that it uses.
-fn told(rows: &[Row], page: &str) -> Vec<Finding> {
+fn page_findings(rows: &[Row], page: &str) -> Vec<Finding> {
     let row = |(room, uses): &Row| {
         let uses = match uses {
             [] => "no other".to_owned(),

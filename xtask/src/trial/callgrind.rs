@@ -79,7 +79,7 @@ pub(super) struct Key {
 
 impl Key {
     /// Of a name such as `a::b::Type::method::{closure#0}` or `<a::Type<u8> as b::Trait>::method`.
-    pub(super) fn of(name: &str) -> Option<Key> {
+    pub(super) fn parse(name: &str) -> Option<Key> {
         // Callgrind gives the inner calls of a recursive function a name of their own: `a::b'2`.
         let name = match name.rsplit_once('\'') {
             Some((name, level)) if level.chars().all(is_digit) => name,
@@ -258,9 +258,9 @@ totals: 353
             ("<a::C<'_> as T>::d", key("C", Some("T"), "d")),
             ("main", key("", None, "main")),
         ] {
-            assert_eq!(Key::of(name), Some(expected), "{name}");
+            assert_eq!(Key::parse(name), Some(expected), "{name}");
         }
-        assert_eq!(Key::of("???"), None);
-        assert_eq!(Key::of(""), None);
+        assert_eq!(Key::parse("???"), None);
+        assert_eq!(Key::parse(""), None);
     }
 }

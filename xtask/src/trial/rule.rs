@@ -192,7 +192,7 @@ fn listed_of(line: &str) -> Option<(&str, Listed)> {
     let (file, _) = position.rsplit_once(':')?;
     let function = Listed {
         place: place.to_owned(),
-        key: Key::of(name)?,
+        key: Key::parse(name)?,
         verdict: verdict.to_owned(),
     };
     Some((file, function))
@@ -221,7 +221,7 @@ fn judge(costs: &Costs, listed: &BTreeMap<PathBuf, Vec<Listed>>) -> RuleFindings
         let Some(of_file) = listed.get(Path::new(file)) else {
             continue;
         };
-        match Key::of(name).and_then(|key| find(of_file, &key)) {
+        match Key::parse(name).and_then(|key| find(of_file, &key)) {
             Some(function) => {
                 // All instances of a generic function together, as in a trace.
                 let sum = by_function.entry(&function.place);

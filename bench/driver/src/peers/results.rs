@@ -131,11 +131,11 @@ impl Findings {
     /// What an untraced call takes, as the first row has it.
     fn untraced(&self) -> String {
         let cells = self.rows.first().map_or(&[][..], |row| &row.cells);
-        let told = BODIES.iter().zip(cells).filter_map(|((label, ..), cell)| {
+        let figures = BODIES.iter().zip(cells).filter_map(|((label, ..), cell)| {
             Some(format!("{label} {} ns", ns(cell.untraced()?.median)))
         });
-        let told = told.collect::<Vec<_>>().join(", ");
-        format!("Untraced calls take: {told}.")
+        let figures = figures.collect::<Vec<_>>().join(", ");
+        format!("Untraced calls take: {figures}.")
     }
 
     /// For a terminal.

@@ -60,11 +60,11 @@ pub(super) struct Probe {
 
 impl Probe {
     pub(super) fn parse(text: &str) -> Result<Probe> {
-        let said = Words::parse(text);
-        said.get("calls")?;
+        let words = Words::parse(text);
+        words.get("calls")?;
         Ok(Probe {
-            bytes: said.ratio("bytes", "calls"),
-            kept: said.ratio("kept", "calls"),
+            bytes: words.ratio("bytes", "calls"),
+            kept: words.ratio("kept", "calls"),
         })
     }
 }

@@ -16,7 +16,7 @@ pub(super) const EVERY: [(&str, &str); 5] = [
     ("FDR_DIR", "/dev/shm"),
 ];
 /// The other run.
-pub(super) const KEPT: [(&str, &str); 3] = [
+pub(super) const KEEP_TEN_SECONDS: [(&str, &str); 3] = [
     ("FDR_KEEP", "10s"),
     ("FDR_BUDGET", "0"),
     ("FDR_DIR", "/dev/shm"),

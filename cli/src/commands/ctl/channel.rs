@@ -121,7 +121,7 @@ impl Channel {
                 bail!("process {} ended before it answered", self.process);
             }
             // Once the command was read, only the process's end can stop it: a large trace takes its time.
-            if head.taken != number && begin.elapsed() > PATIENCE {
+            if head.received != number && begin.elapsed() > PATIENCE {
                 self.write(number.wrapping_add(1), Kind::Nothing, "")?;
                 bail!(
                     "process {} did not answer in {} s, and the command was withdrawn: {}",
@@ -241,8 +241,8 @@ impl Drop for Locked {
 
 /// A number that no command has that may still be under way.
 fn next_number(head: &Head) -> u32 {
-    let mut number = head.asked.wrapping_add(1);
-    while number == head.answered || number == head.taken {
+    let mut number = head.requested.wrapping_add(1);
+    while number == head.answered || number == head.received {
         number = number.wrapping_add(1);
     }
     number
@@ -268,10 +268,10 @@ mod tests {
 
     #[test]
     fn a_number_is_none_that_is_under_way() {
-        let head = |asked, answered, taken| Head {
-            asked,
+        let head = |requested, answered, received| Head {
+            requested,
             answered,
-            taken,
+            received,
             listens: true,
             moments: 0,
         };

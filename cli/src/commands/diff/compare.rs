@@ -51,9 +51,9 @@ pub(super) struct Line {
 impl Line {
     /// The cost of the change in a run, in ns: the change of a call times the calls of a run.
     pub(super) fn weight(&self) -> f64 {
-        let of = |side: &Option<Side>| side.map_or(0.0, |side| side.own);
+        let own = |side: &Option<Side>| side.map_or(0.0, |side| side.own);
         let calls = self.after.or(self.before).map_or(0.0, |side| side.calls);
-        ((of(&self.after) - of(&self.before)) * calls).abs()
+        ((own(&self.after) - own(&self.before)) * calls).abs()
     }
 }
 
@@ -83,11 +83,11 @@ pub(super) fn compare(before: &[Run], after: &[Run]) -> Comparison {
     };
     let (all_before, all_after) = (shares(before), shares(after));
     for (old, new) in names {
-        let of = |runs: &[Run], name: &Option<String>| -> Vec<Option<Figures>> {
+        let figures_of = |runs: &[Run], name: &Option<String>| -> Vec<Option<Figures>> {
             let name = name.as_deref().unwrap_or_default();
             runs.iter().map(|run| run.get(name).copied()).collect()
         };
-        let (old_runs, new_runs) = (of(before, &old), of(after, &new));
+        let (old_runs, new_runs) = (figures_of(before, &old), figures_of(after, &new));
         let (was, is) = (side(&old_runs), side(&new_runs));
         let verdict = match (&was, &is) {
             (None, _) => Verdict::New,

@@ -17,7 +17,7 @@ use crate::{input, output_file, ui};
 /// # Errors
 /// Where a trace can't be read, or the picture not be written.
 pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
-    let asked = FoldingOptions {
+    let folding_options = FoldingOptions {
         selection: &options.selection,
         filtering: Filtering::Shown,
         per_thread: false,
@@ -31,7 +31,7 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
         let traces: Vec<PathBuf> = input::traces(path)?;
         for trace in &traces {
             output_file::check_is_not(output, trace)?;
-            let folding = Folding::read(&asked, trace)?;
+            let folding = Folding::read(&folding_options, trace)?;
             let added = folding.add_to(&mut paths, side);
             added.with_context(|| ui::path(trace))?;
         }

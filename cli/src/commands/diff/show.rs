@@ -35,7 +35,7 @@ fn verdict(line: &Line) -> &'static str {
 }
 
 fn cells(line: &Line) -> Vec<String> {
-    let of = |side: &Option<Side>, figure: fn(&Side) -> Option<String>| {
+    let cell = |side: &Option<Side>, figure: fn(&Side) -> Option<String>| {
         side.as_ref()
             .and_then(figure)
             .unwrap_or_else(|| "-".to_owned())
@@ -45,18 +45,18 @@ fn cells(line: &Line) -> Vec<String> {
     let p50: fn(&Side) -> Option<String> = |side| side.p50.map(duration);
     let p99: fn(&Side) -> Option<String> = |side| side.p99.map(duration);
     let mut cells = vec![
-        of(&line.before, calls),
-        of(&line.after, calls),
-        of(&line.before, own),
-        of(&line.after, own),
+        cell(&line.before, calls),
+        cell(&line.after, calls),
+        cell(&line.before, own),
+        cell(&line.after, own),
         line.change.map_or_else(
             || "-".to_owned(),
             |change| format!("{:+.1} %", 100.0 * change),
         ),
-        of(&line.before, p50),
-        of(&line.after, p50),
-        of(&line.before, p99),
-        of(&line.after, p99),
+        cell(&line.before, p50),
+        cell(&line.after, p50),
+        cell(&line.before, p99),
+        cell(&line.after, p99),
         verdict(line).to_owned(),
     ];
     let name = ui::clean(&line.name);
@@ -71,7 +71,7 @@ fn duration(ns: f64) -> String {
     ui::duration(ns.round() as u64)
 }
 
-fn shown(comparison: &Comparison, limit: Option<NonZeroUsize>) -> &[Line] {
+fn shown_lines(comparison: &Comparison, limit: Option<NonZeroUsize>) -> &[Line] {
     let most = limit.map_or(usize::MAX, NonZeroUsize::get);
     &comparison.lines[..comparison.lines.len().min(most)]
 }
@@ -101,7 +101,7 @@ fn summary(comparison: &Comparison) -> String {
 }
 
 fn hidden(comparison: &Comparison, limit: Option<NonZeroUsize>) -> Option<String> {
-    let hidden = comparison.lines.len() - shown(comparison, limit).len();
+    let hidden = comparison.lines.len() - shown_lines(comparison, limit).len();
     (hidden > 0).then(|| {
         format!(
             "{} not shown (--limit)",
@@ -125,7 +125,7 @@ pub(super) fn table(
         spare: &SPARE,
         ..Columns::default()
     };
-    let lines = shown(comparison, limit);
+    let lines = shown_lines(comparison, limit);
     let left_out = columns.write(out, || lines.iter().map(cells))?;
     if let Some(words) = no_room(&left_out) {
         writeln!(out, "{}", ui::paragraph(&words, 2))?;
@@ -144,7 +144,7 @@ pub(super) fn markdown(
 ) -> anyhow::Result<()> {
     writeln!(out, "| {} |", HEAD.join(" | "))?;
     writeln!(out, "|{}{}", " ---: |".repeat(9), " --- |".repeat(2))?;
-    for line in shown(comparison, limit) {
+    for line in shown_lines(comparison, limit) {
         let mut cells = cells(line);
         if let Some(name) = cells.last_mut() {
             *name = format!("`{}`", name.replace('`', "'").replace('|', "\\|"));

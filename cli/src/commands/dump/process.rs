@@ -73,7 +73,7 @@ fn one(options: &Options, process: u32) -> anyhow::Result<()> {
             mapped.ring.lasts_until(now);
         }
         let saved = job.save(&mut mapped.ring, "snapshot", &output)?;
-        job.tell(&saved, &format!("process {}", process), &output);
+        job.report(&saved, &format!("process {}", process), &output);
     }
     Ok(())
 }

@@ -31,9 +31,9 @@ pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 /// The rings to dump: each named ring, and from each named folder the rings of dead processes.
-fn found(asked: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+fn found(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut rings = Vec::new();
-    for path in asked {
+    for path in paths {
         if !path.is_dir() {
             rings.push(path.clone());
             continue;
@@ -113,7 +113,7 @@ fn one(
         (None, Owner::Ended) => format!("process {process}, which ended without a dump"),
         (None, _) => format!("process {process}, of which nothing is known"),
     };
-    job.tell(&saved, &what, &output);
+    job.report(&saved, &what, &output);
     if options.remove {
         match (saved.why_not_whole(), owner) {
             (Some(why), _) => keep(path, why, ""),

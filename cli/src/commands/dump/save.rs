@@ -89,7 +89,7 @@ impl Job<'_> {
     }
 
     /// Says what became of a ring.
-    pub(super) fn tell(&self, saved: &Saved, what: &str, output: &Path) {
+    pub(super) fn report(&self, saved: &Saved, what: &str, output: &Path) {
         let ring = ui::path(self.ring);
         if let Some(first) = saved.damage.first() {
             let more = match saved.damage.len() - 1 {
@@ -105,7 +105,7 @@ impl Job<'_> {
         for line in saved.lines(what) {
             ui::complain(&format!("{output}: {line}"));
         }
-        conversion::tell_losses(&output, self.to, &saved.losses);
+        conversion::report_losses(&output, self.to, &saved.losses);
     }
 }
 

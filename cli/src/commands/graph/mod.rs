@@ -126,7 +126,7 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
     }
     let mut graph = Graph::new(folding.rows(), options.part());
     if graph.nodes.is_empty()
-        && let Some((option, filter)) = options.asked()
+        && let Some((option, filter)) = options.name_filter()
     {
         let names: Vec<String> = folding.rows().into_iter().map(|row| row.name).collect();
         let mut names: Vec<&str> = names
@@ -168,7 +168,7 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
 
 impl Options {
     /// The option that names functions, and its globs.
-    fn asked(&self) -> Option<(&'static str, &Filter)> {
+    fn name_filter(&self) -> Option<(&'static str, &Filter)> {
         let from = self.from.as_ref().map(|from| ("--from", from));
         from.or_else(|| Some(("--to", self.to.as_ref()?)))
     }
@@ -176,16 +176,16 @@ impl Options {
 
 fn title(options: &Options, trace: &Path, folding: &Folding) -> String {
     let info = folding.info();
-    let of = match (info.program.as_str(), info.process) {
+    let subject = match (info.program.as_str(), info.process) {
         ("", _) => ui::path(trace),
         (program, None) => ui::clean(program).into_owned(),
         (program, Some(process)) => format!("{} (process {process})", ui::clean(program)),
     };
     let globs = |filter: &Filter| filter.includes().join(",");
     match (&options.from, &options.to) {
-        (Some(from), _) => format!("{of}: what {} calls", globs(from)),
-        (_, Some(to)) => format!("{of}: who leads to {}", globs(to)),
-        (None, None) => format!("{of}: who calls whom"),
+        (Some(from), _) => format!("{subject}: what {} calls", globs(from)),
+        (_, Some(to)) => format!("{subject}: who leads to {}", globs(to)),
+        (None, None) => format!("{subject}: who calls whom"),
     }
 }
 

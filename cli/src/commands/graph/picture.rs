@@ -22,13 +22,18 @@ pub(super) fn draw(out: &mut dyn Write, drawn: &TitledGraph<'_>) -> anyhow::Resu
     let program = program.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = program.spawn().context(INSTALL)?;
     // It reads all of the text before it writes. If it stops before that, its message says more than our error.
-    let told = child.stdin.take().map(|mut stdin| stdin.write_all(&text));
+    let written = child.stdin.take().map(|mut stdin| stdin.write_all(&text));
     let drawing = child.wait_with_output()?;
     if !drawing.status.success() {
-        let said = String::from_utf8_lossy(&drawing.stderr);
-        bail!("dot: {}: {}", drawing.status, crate::ui::clean(said.trim()));
+        let message = String::from_utf8_lossy(&drawing.stderr);
+        bail!(
+            "dot: {}: {}",
+            drawing.status,
+            crate::ui::clean(message.trim())
+        );
     }
-    told.unwrap_or_else(|| Err(io::ErrorKind::BrokenPipe.into()))
+    written
+        .unwrap_or_else(|| Err(io::ErrorKind::BrokenPipe.into()))
         .context("dot")?;
     Ok(out.write_all(&drawing.stdout)?)
 }

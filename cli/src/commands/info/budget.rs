@@ -9,7 +9,7 @@ use crate::report::states::percent;
 use crate::ui;
 
 /// Names of a level that are shown.
-const SHOWN: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// The budget of a trace.
 #[derive(Serialize)]
@@ -80,8 +80,8 @@ impl<'a> Budget<'a> {
                 let since = since.map_or_else(String::new, |since| format!(" since {since}"));
                 format!("{}{since}", ui::clean(function.name))
             };
-            let mut names: Vec<String> = functions.iter().take(SHOWN).map(name).collect();
-            let more = functions.len().saturating_sub(SHOWN);
+            let mut names: Vec<String> = functions.iter().take(MAX_NAMES).map(name).collect();
+            let more = functions.len().saturating_sub(MAX_NAMES);
             if more > 0 {
                 names.push(format!("{} more", ui::count(more as u64)));
             }

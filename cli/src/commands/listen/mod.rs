@@ -202,11 +202,11 @@ impl Session<'_> {
         };
         let received = receive::receive(&mut peer, make, limit, self.stop, &self.progress);
         drop(peer.stream);
-        let told = received.and_then(|received| {
-            let tell = || self.tell(&peer.name, &path, received);
-            self.progress.aside(tell)
+        let finished = received.and_then(|received| {
+            let finish = || self.finish_file(&peer.name, &path, received);
+            self.progress.aside(finish)
         });
-        let status = told.unwrap_or_else(|error| {
+        let status = finished.unwrap_or_else(|error| {
             let complain = || ui::complain(&format!("{error:#}"));
             self.progress.aside(complain);
             Some(Status::Code(2))
@@ -238,7 +238,12 @@ impl Session<'_> {
     }
 
     /// Puts a file into its place, and says what is in it. `None`: nothing came.
-    fn tell(&self, name: &str, path: &Path, received: Received) -> anyhow::Result<Option<Status>> {
+    fn finish_file(
+        &self,
+        name: &str,
+        path: &Path,
+        received: Received,
+    ) -> anyhow::Result<Option<Status>> {
         let Received {
             pending,
             bytes,

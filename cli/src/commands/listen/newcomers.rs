@@ -19,13 +19,13 @@ const HEAD: usize = 64;
 /// Connections that wait at the same time. Then the oldest is closed.
 const MAX: usize = 64;
 /// Messages about others. A stranger could fill a log by them.
-const MAX_TOLD: u32 = 20;
+const MAX_MESSAGES: u32 = 20;
 
 /// Those that wait.
 #[derive(Debug, Default)]
 pub(super) struct Newcomers {
     waiting: VecDeque<Peer>,
-    told: u32,
+    messages: u32,
 }
 
 /// What the first bytes of a connection tell.
@@ -76,7 +76,7 @@ impl Newcomers {
                 if self.waiting.len() > MAX
                     && let Some(oldest) = self.waiting.pop_front()
                 {
-                    self.tell(&oldest, "too many connections wait", progress);
+                    self.report(&oldest, "too many connections wait", progress);
                 }
             }
         }
@@ -101,15 +101,15 @@ impl Newcomers {
             Err(error) => format!("the connection broke: {error}"),
         };
         if let Some(peer) = self.waiting.remove(nth) {
-            self.tell(&peer, &end, progress);
+            self.report(&peer, &end, progress);
         }
         None
     }
 
     /// Says of a connection that no trace came.
-    fn tell(&mut self, peer: &Peer, end: &str, progress: &Arrivals) {
-        self.told = self.told.saturating_add(1);
-        if self.told > MAX_TOLD {
+    fn report(&mut self, peer: &Peer, end: &str, progress: &Arrivals) {
+        self.messages = self.messages.saturating_add(1);
+        if self.messages > MAX_MESSAGES {
             return;
         }
         let from = match &*peer.name {
@@ -124,7 +124,7 @@ impl Newcomers {
             "" => String::new(),
             end => format!(": {end}"),
         };
-        let last = match self.told == MAX_TOLD {
+        let last = match self.messages == MAX_MESSAGES {
             true => " (the last message of this kind)",
             false => "",
         };

@@ -223,9 +223,9 @@ impl Options {
         if self.to.is_some() {
             return self.to;
         }
-        let asked = variable("FDR_FORMAT")?;
-        let asked = asked.to_str()?.trim().to_lowercase();
-        registry::recorded().find(|target| target.name == asked)
+        let format = variable("FDR_FORMAT")?;
+        let format = format.to_str()?.trim().to_lowercase();
+        registry::recorded().find(|target| target.name == format)
     }
 
     /// What switches recording off, if anything does.

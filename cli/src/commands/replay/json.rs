@@ -9,7 +9,7 @@ use fdr_formats::{Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::Replay;
-use super::lines::{Line, ShownCall};
+use super::lines::{CallLine, Line};
 use super::nearest::{Kind, NearNote};
 use crate::report::json::{self, Head};
 use crate::report::names::name_of;
@@ -77,7 +77,7 @@ pub(super) fn write(
     for line in &replay.lines {
         match line {
             Line::Call(shown) => calls.push(call(replay, states, shown)),
-            Line::Note(said, depth) => notes.push(remark(replay, said, *depth)),
+            Line::Note(near_note, depth) => notes.push(remark(replay, near_note, *depth)),
         }
     }
     json::print(
@@ -94,12 +94,12 @@ pub(super) fn write(
     )
 }
 
-fn call(replay: &Replay<'_>, states: Option<&States>, shown: &ShownCall) -> Call {
+fn call(replay: &Replay<'_>, states: Option<&States>, shown: &CallLine) -> Call {
     let info = replay.source.info();
     let call = &shown.call;
     let ns = |ticks: Ticks| info.clock.nanos(ticks).0;
     let spent = states.map(|states| {
-        let known = states.known(call.thread, call.start, call.end);
+        let known = states.in_stretch(call.thread, call.start, call.end);
         Spent {
             running_ns: ns(known.spent.running),
             preempted_ns: ns(known.spent.preempted),
@@ -131,16 +131,16 @@ fn call(replay: &Replay<'_>, states: Option<&States>, shown: &ShownCall) -> Call
     }
 }
 
-fn remark(replay: &Replay<'_>, said: &NearNote, depth: usize) -> Remark {
+fn remark(replay: &Replay<'_>, near_note: &NearNote, depth: usize) -> Remark {
     let info = replay.source.info();
-    let kind = NoteKind::from_number(said.kind);
-    let note = kind.and_then(|kind| Note::decode(kind, &said.body));
+    let kind = NoteKind::from_number(near_note.kind);
+    let note = kind.and_then(|kind| Note::decode(kind, &near_note.body));
     Remark {
-        thread: said.thread.0,
-        thread_name: thread_name(info, said.thread.0),
+        thread: near_note.thread.0,
+        thread_name: thread_name(info, near_note.thread.0),
         depth,
-        time_ns: info.clock.nanos(said.time).0,
-        since_first_ns: since(replay, said.time),
+        time_ns: info.clock.nanos(near_note.time).0,
+        since_first_ns: since(replay, near_note.time),
         kind: kind.map_or("", NoteKind::name),
         detail: note.map_or_else(String::new, |note| note.words(info).to_string()),
     }

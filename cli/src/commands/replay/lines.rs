@@ -9,13 +9,13 @@ use super::nearest::{Kind, NearCall, NearNote, NearestEvents};
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
-    Call(ShownCall),
+    Call(CallLine),
     Note(NearNote, usize),
 }
 
 /// A call, or several of the same function right behind each other.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ShownCall {
+pub(super) struct CallLine {
     pub(super) call: NearCall,
     /// Shown calls around it.
     pub(super) depth: usize,
@@ -82,7 +82,7 @@ pub(super) fn lines(found: NearestEvents, grouped: bool) -> Vec<Line> {
             around.is_leaf = false;
         }
         open.push(lines.len());
-        lines.push(Line::Call(ShownCall {
+        lines.push(Line::Call(CallLine {
             depth: open.len() - 1,
             calls: match call.kind {
                 Kind::Call => 1,
@@ -172,11 +172,11 @@ fn group(lines: Vec<Line>) -> Vec<Line> {
     grouped
 }
 
-fn are_alike(one: &ShownCall, next: &ShownCall) -> bool {
-    let is_plain = |shown: &ShownCall| {
+fn are_alike(one: &CallLine, next: &CallLine) -> bool {
+    let is_plain = |shown: &CallLine| {
         let call = &shown.call;
         shown.is_leaf && call.kind == Kind::Call && call.has_entry && call.has_exit
     };
-    let who = |shown: &ShownCall| (shown.call.thread, shown.call.function, shown.depth);
+    let who = |shown: &CallLine| (shown.call.thread, shown.call.function, shown.depth);
     is_plain(one) && is_plain(next) && who(one) == who(next)
 }

@@ -63,7 +63,7 @@ Examples:
       what is at the offset of a diagnostic";
 
 /// The calls that are shown by default, and the most that can be shown, because all are held in memory.
-const SHOWN: usize = 1000;
+const DEFAULT_CALLS: usize = 1000;
 const MAX: usize = 1_000_000;
 
 /// Show calls one by one, nested, all threads in the order of time
@@ -107,9 +107,9 @@ fn limit(text: &str) -> Result<usize, String> {
 }
 
 /// How many calls are shown.
-fn shown(options: &Options) -> anyhow::Result<usize> {
+fn call_limit(options: &Options) -> anyhow::Result<usize> {
     match options.limit {
-        None => Ok(SHOWN),
+        None => Ok(DEFAULT_CALLS),
         Some(number @ ..=MAX) => Ok(number),
         Some(_) => {
             bail!("--limit: it must be at most {MAX}; --since, --until and --around choose a part")
@@ -139,7 +139,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.records {
         return records::run(options);
     }
-    let most = shown(options)?;
+    let most = call_limit(options)?;
     let mut headings = None;
     options.traces.each(|trace, several| {
         let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
@@ -173,7 +173,7 @@ fn one(
         .for_trace(info)
         .with_context(|| ui::path(trace))?;
     let around = moment_of(options, trace, source)?;
-    let wanted = NearestQuery {
+    let query = NearestQuery {
         moment: around.unwrap_or_default(),
         only_before: options.before_panic,
         most,
@@ -182,9 +182,9 @@ fn one(
     };
     // Each worker may keep as many calls as the command shows. So the number of workers is bounded.
     let jobs = ui::jobs().min((2 * MAX / most).max(1));
-    let workers = stacks::run_on(source, jobs, || Nearest::new(wanted));
+    let workers = stacks::run_on(source, jobs, || Nearest::new(query));
     let workers = workers.map_err(|error| trace::about(trace, error))?;
-    let mut found = Nearest::gather(workers, &wanted);
+    let mut found = Nearest::gather(workers, &query);
     for diagnostic in source.diagnostics() {
         found.damage.add(diagnostic.clone());
     }
@@ -195,7 +195,7 @@ fn one(
     let replay = Replay {
         source,
         begin: selection::begin(source)?.unwrap_or_default(),
-        hidden: found.seen.saturating_sub(shown),
+        hidden: found.examined.saturating_sub(shown),
         shown,
         notes_hidden: found.notes_hidden,
         lines: lines::lines(found, !options.each && !options.json),

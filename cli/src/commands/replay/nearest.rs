@@ -90,19 +90,19 @@ pub(super) struct OpenCallFacts {
 #[derive(Debug)]
 struct NearestHeap<T> {
     heap: BinaryHeap<T>,
-    seen: u64,
+    examined: u64,
 }
 
 impl<T: Ord> NearestHeap<T> {
     fn new() -> NearestHeap<T> {
         NearestHeap {
             heap: BinaryHeap::new(),
-            seen: 0,
+            examined: 0,
         }
     }
 
     fn add(&mut self, most: usize, item: T) {
-        self.seen += 1;
+        self.examined += 1;
         if self.heap.len() < most {
             self.heap.push(item);
         } else if let Some(mut farthest) = self.heap.peek_mut()
@@ -115,7 +115,7 @@ impl<T: Ord> NearestHeap<T> {
 
 /// The pass.
 pub(super) struct Nearest<'a> {
-    wanted: NearestQuery<'a>,
+    query: NearestQuery<'a>,
     calls: NearestHeap<NearCall>,
     /// The nearest calls of the thread that has priority.
     first: NearestHeap<NearCall>,
@@ -137,16 +137,16 @@ pub(super) struct NearestEvents {
     pub(super) calls: Vec<NearCall>,
     pub(super) notes: Vec<NearNote>,
     /// Calls that were looked at.
-    pub(super) seen: u64,
+    pub(super) examined: u64,
     /// Notes that are not shown.
     pub(super) notes_hidden: u64,
     pub(super) damage: Damage,
 }
 
 impl<'a> Nearest<'a> {
-    pub(super) fn new(wanted: NearestQuery<'a>) -> Nearest<'a> {
+    pub(super) fn new(query: NearestQuery<'a>) -> Nearest<'a> {
         Nearest {
-            wanted,
+            query,
             calls: NearestHeap::new(),
             first: NearestHeap::new(),
             notes: NearestHeap::new(),
@@ -161,12 +161,12 @@ impl<'a> Nearest<'a> {
     }
 
     /// The nearest of all workers.
-    pub(super) fn gather(workers: Vec<Nearest<'_>>, wanted: &NearestQuery<'_>) -> NearestEvents {
+    pub(super) fn gather(workers: Vec<Nearest<'_>>, query: &NearestQuery<'_>) -> NearestEvents {
         let mut found = NearestEvents::default();
         let (mut calls, mut first, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for worker in workers {
-            found.seen += worker.calls.seen + worker.first.seen;
-            found.notes_hidden += worker.notes.seen + worker.dropped;
+            found.examined += worker.calls.examined + worker.first.examined;
+            found.notes_hidden += worker.notes.examined + worker.dropped;
             found.damage.join(worker.damage);
             calls.extend(worker.calls.heap);
             first.extend(worker.first.heap);
@@ -175,16 +175,16 @@ impl<'a> Nearest<'a> {
         calls.sort_unstable();
         first.sort_unstable();
         notes.sort_unstable();
-        calls.truncate(wanted.most);
-        first.truncate(wanted.most);
-        notes.truncate(wanted.most);
+        calls.truncate(query.most);
+        first.truncate(query.most);
+        notes.truncate(query.most);
         // Drops earlier calls of the other threads.
         if let Some(begin) = first.iter().map(|call| call.end).min() {
             calls.retain(|call| call.end >= begin);
         }
         calls.append(&mut first);
         // Farther ones would stand where calls are left out.
-        if found.seen > calls.len() as u64 {
+        if found.examined > calls.len() as u64 {
             let far = calls.iter().map(|call| call.distance).max().unwrap_or(0);
             notes.retain(|note: &NearNote| note.distance <= far);
         }
@@ -194,26 +194,33 @@ impl<'a> Nearest<'a> {
     }
 
     fn most_notes(&self) -> usize {
-        self.wanted.most.min(MAX_NOTES)
+        self.query.most.min(MAX_NOTES)
     }
 
     fn distance(&self, start: Ticks, end: Ticks) -> Option<u64> {
-        let moment = self.wanted.moment;
+        let moment = self.query.moment;
         if start > moment {
-            return (!self.wanted.only_before).then(|| start.since(moment).0);
+            return (!self.query.only_before).then(|| start.since(moment).0);
         }
         Some(moment.since(end).0)
     }
 
-    fn is_chosen(&self, seen: &NearCall) -> bool {
-        let has = |chosen: &ChosenCalls| chosen.has(seen.thread, seen.start, seen.end, seen.total);
-        self.wanted.chosen.is_none_or(has)
+    fn is_chosen(&self, near_call: &NearCall) -> bool {
+        let has = |chosen: &ChosenCalls| {
+            chosen.has(
+                near_call.thread,
+                near_call.start,
+                near_call.end,
+                near_call.total,
+            )
+        };
+        self.query.chosen.is_none_or(has)
     }
 
-    fn add(&mut self, seen: NearCall) {
-        match self.wanted.first == Some(seen.thread) {
-            true => self.first.add(self.wanted.most, seen),
-            false => self.calls.add(self.wanted.most, seen),
+    fn add(&mut self, near_call: NearCall) {
+        match self.query.first == Some(near_call.thread) {
+            true => self.first.add(self.query.most, near_call),
+            false => self.calls.add(self.query.most, near_call),
         }
     }
 }
@@ -255,7 +262,7 @@ impl Pass for Nearest<'_> {
         let Some(distance) = self.distance(start, end) else {
             return;
         };
-        let seen = NearCall {
+        let near_call = NearCall {
             distance,
             depth: u32::try_from(ended.depth).unwrap_or(u32::MAX),
             thread: self.thread,
@@ -270,11 +277,11 @@ impl Pass for Nearest<'_> {
             untimed: ended.untimed,
             cpus: [ended.call.data.cpu, self.cpu],
         };
-        if self.is_chosen(&seen) {
+        if self.is_chosen(&near_call) {
             for note in notes.into_iter().flatten() {
                 self.notes.add(self.most_notes(), note);
             }
-            self.add(seen);
+            self.add(near_call);
         }
     }
 
@@ -292,7 +299,7 @@ impl Pass for Nearest<'_> {
                 kind: kind as u8,
                 body: body.to_vec(),
             };
-            if self.wanted.chosen.is_none_or(ChosenCalls::has_all) {
+            if self.query.chosen.is_none_or(ChosenCalls::has_all) {
                 self.notes.add(self.most_notes(), note);
                 return;
             }
@@ -309,7 +316,7 @@ impl Pass for Nearest<'_> {
         let Some(distance) = self.distance(time, time) else {
             return;
         };
-        let seen = NearCall {
+        let near_call = NearCall {
             distance,
             depth: u32::MAX,
             thread: self.thread,
@@ -324,8 +331,8 @@ impl Pass for Nearest<'_> {
             untimed: false,
             cpus: [self.cpu; 2],
         };
-        if self.is_chosen(&seen) {
-            self.add(seen);
+        if self.is_chosen(&near_call) {
+            self.add(near_call);
         }
     }
 }

@@ -11,10 +11,11 @@ use crate::ui;
 /// A note in words. `thread` names a thread.
 pub(super) fn in_words(
     info: &TraceInfo,
-    said: &NearNote,
+    near_note: &NearNote,
     thread: impl Fn(ThreadId) -> String,
 ) -> String {
-    let note = NoteKind::from_number(said.kind).and_then(|kind| Note::decode(kind, &said.body));
+    let note =
+        NoteKind::from_number(near_note.kind).and_then(|kind| Note::decode(kind, &near_note.body));
     let time = |ticks| ui::duration(info.clock.nanos(Ticks(ticks)).0);
     match note {
         Some(Note::ThreadState {

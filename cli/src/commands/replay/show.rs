@@ -8,7 +8,7 @@ use fdr_formats::states::States;
 use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
 use super::Replay;
-use super::lines::{Line, ShownCall};
+use super::lines::{CallLine, Line};
 use super::nearest::{Kind, NearNote};
 use super::notes;
 use crate::report::names::name_of;
@@ -135,7 +135,7 @@ impl LinePrinter<'_> {
                 .map_or("", String::as_str);
             let name = format!("{:<width$}", ui::shorten(name, width));
             let name = self.painted(&name, place.unwrap_or(0));
-            let (took, text, behind) = self.said(line);
+            let (took, text, behind) = self.cells(line);
             let behind: Vec<String> = behind
                 .into_iter()
                 .filter(|words| !words.is_empty())
@@ -179,7 +179,7 @@ impl LinePrinter<'_> {
                 .iter()
                 .position(|id| *id == line.thread())
                 .unwrap_or(0);
-            let (took, text, _) = self.said(line);
+            let (took, text, _) = self.cells(line);
             let mark = self.mark(line);
             // The end of a column: the duration, and a letter.
             let behind = format!(" {took:>DURATION$} {mark}");
@@ -212,14 +212,14 @@ impl LinePrinter<'_> {
     }
 
     /// The duration, the text, and the remarks behind the text.
-    fn said(&self, line: &Line) -> (String, String, Vec<String>) {
+    fn cells(&self, line: &Line) -> (String, String, Vec<String>) {
         match line {
             Line::Note(note, _) => (String::new(), self.note(note), Vec::new()),
             Line::Call(shown) => self.call(shown),
         }
     }
 
-    fn call(&self, shown: &ShownCall) -> (String, String, Vec<String>) {
+    fn call(&self, shown: &CallLine) -> (String, String, Vec<String>) {
         let call = &shown.call;
         let time = |ticks| ui::duration(self.info.clock.nanos(Ticks(ticks)).0);
         if let Kind::Short(calls) = call.kind {
@@ -271,12 +271,12 @@ impl LinePrinter<'_> {
     }
 
     /// In which states the thread was, if it did not run all the time.
-    fn states(&self, shown: &ShownCall) -> String {
+    fn states(&self, shown: &CallLine) -> String {
         let Some(states) = self.states else {
             return String::new();
         };
         let call = &shown.call;
-        let known = states.known(call.thread, call.start, call.end);
+        let known = states.in_stretch(call.thread, call.start, call.end);
         let all = known.spent.total().0 + known.unknown.0;
         if known.spent.total().0 == 0 {
             return if all == 0 { "" } else { "?" }.to_owned();
@@ -296,7 +296,7 @@ impl LinePrinter<'_> {
 
     /// The letter at the end of a column.
     fn mark(&self, line: &Line) -> char {
-        let Line::Call(ShownCall { call, .. }) = line else {
+        let Line::Call(CallLine { call, .. }) = line else {
             return ' ';
         };
         if call.is_open {
@@ -304,7 +304,7 @@ impl LinePrinter<'_> {
         }
         let known = self
             .states
-            .map(|states| states.known(call.thread, call.start, call.end));
+            .map(|states| states.in_stretch(call.thread, call.start, call.end));
         let Some(known) = known else {
             return ' ';
         };
@@ -317,8 +317,8 @@ impl LinePrinter<'_> {
         }
     }
 
-    fn note(&self, said: &NearNote) -> String {
-        let words = notes::in_words(self.info, said, |id| self.thread(id));
+    fn note(&self, near_note: &NearNote) -> String {
+        let words = notes::in_words(self.info, near_note, |id| self.thread(id));
         format!("* {}", ui::clean(&words))
     }
 

@@ -174,7 +174,7 @@ fn random_traces_keep_callers_of_kept_calls() {
         let total = all.calls.len();
         let some = run(wanted(30));
         assert_eq!(some.calls.len(), total.min(30), "{seed}");
-        assert_eq!(some.seen, all.seen, "{seed}");
+        assert_eq!(some.examined, all.examined, "{seed}");
         // The kept calls are the nearest ones of all calls.
         assert_eq!(some.calls, all.calls[..some.calls.len()], "{seed}");
         for kept in &some.calls {

@@ -274,14 +274,14 @@ fn tasks_of(
     memory::grows("the tasks of the trace");
     let by = options.by.as_deref();
     let progress = Progress::new(source);
-    let seen = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
+    let trace_tasks = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
     drop(progress);
-    let mut seen = seen.map_err(|error| trace::about(trace, error))?;
-    let (mut diagnostics, more) = std::mem::take(&mut seen.damage).into_parts();
+    let mut trace_tasks = trace_tasks.map_err(|error| trace::about(trace, error))?;
+    let (mut diagnostics, more) = std::mem::take(&mut trace_tasks.damage).into_parts();
     diagnostics.splice(0..0, source.diagnostics().iter().cloned());
     trace::warn_of_damage(trace, &diagnostics, more);
     let info = source.info();
-    let asked = TableOptions {
+    let table_options = TableOptions {
         filter: options.selection.filter(),
         sort: options.sort,
         reverse: options.reverse,
@@ -289,7 +289,7 @@ fn tasks_of(
         whole: !options.window && options.selection.is_of_whole_trace(),
         by: by.is_some(),
     };
-    let tasks = Tasks::new(info, &seen, &asked).with_context(|| ui::path(trace))?;
+    let tasks = Tasks::new(info, &trace_tasks, &table_options).with_context(|| ui::path(trace))?;
     ui::print(|out| {
         if options.json {
             return show::write_json(out, &trace.to_string_lossy(), info, &tasks, by);

@@ -127,7 +127,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             Some(address) => destination::name(address),
             None => ui::path(output),
         };
-        conversion::tell(&name, target, &done, bytes);
+        conversion::report(&name, target, &done, bytes);
         ui::complain(&format!("{name}: scrubbed: {}", scrubbed.words()));
     }
     Ok(Status::Done)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr_formats::filter::Filter;
 use fdr_formats::identity::Identity;
-use fdr_formats::model::What;
+use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{Function, Mark, Thread, ThreadId, TraceInfo};
 
@@ -102,10 +102,10 @@ impl Rule {
             self.kept_names.fetch_add(1, Ordering::Relaxed);
             return function.clone();
         }
-        let letter = match function.what {
-            What::Calls => 'f',
-            What::Event => 'e',
-            What::Name => 'n',
+        let letter = match function.kind {
+            FunctionKind::Calls => 'f',
+            FunctionKind::Event => 'e',
+            FunctionKind::Name => 'n',
         };
         let name = format!("{letter}{:04}", at + 1);
         self.replaced.push((name.clone(), function.name.clone()));

@@ -19,7 +19,7 @@ use fdr_formats::registry;
 use super::{Headings, Status, Traces};
 use crate::calls::findings::find;
 use crate::calls::json;
-use crate::calls::query::{Query, SHOWN, SHOWN_OF_EACH};
+use crate::calls::query::{DEFAULT_CALLS, DEFAULT_CALLS_OF_EACH, Query};
 use crate::calls::slow_call::SlowCall;
 use crate::output_file::{self, Shape};
 use crate::outputs::conversion::{self, Job};
@@ -120,7 +120,7 @@ impl Options {
     fn query<'a>(&'a self, chosen: &'a ChosenCalls) -> Query<'a> {
         let over = self.calls.over_ns();
         let limit = self.limit.map(NonZeroUsize::get);
-        let shown = limit.unwrap_or(SHOWN);
+        let shown = limit.unwrap_or(DEFAULT_CALLS);
         let is_chosen = self.selection.filter().is_some() || over.is_some();
         let may_be_whole = self.selection.is_of_whole_trace();
         if !self.each && !is_chosen && !self.tasks {
@@ -137,7 +137,7 @@ impl Options {
             most: shown,
             of_each: match is_chosen || limit.is_some() {
                 true => shown,
-                false => SHOWN_OF_EACH,
+                false => DEFAULT_CALLS_OF_EACH,
             },
             causes: None,
             may_be_whole,
@@ -221,7 +221,7 @@ fn save(
     };
     let stretch = selection::between(source, call.start, call.end);
     let done = conversion::write(&*stretch, &job, output)?;
-    conversion::tell(
+    conversion::report(
         &ui::path(output),
         to,
         &done,

@@ -45,7 +45,7 @@ pub(super) fn write_within(
         }
         call(out, info, found, at, finding, width)?;
     }
-    if let Some(words) = not_shown(info, found) {
+    if let Some(words) = hidden_in_words(info, found) {
         writeln!(out, "\n{}", ui::wrap(&words, width, 0))?;
     }
     if let Some(words) = what_would_help(found) {
@@ -55,27 +55,31 @@ pub(super) fn write_within(
 }
 
 /// `6 more slow calls of app::process: --limit 8`, if there are some.
-fn not_shown(info: &TraceInfo, found: &Findings) -> Option<String> {
+fn hidden_in_words(info: &TraceInfo, found: &Findings) -> Option<String> {
     let what = match found.is_chosen {
         true => "more call",
         false => "more slow call",
     };
-    let (first, others) = found.not_shown.split_first()?;
-    let of = |function| ui::clean(&name_of(info, function)).into_owned();
-    let mut parts = vec![format!("{} of {}", ui::things(first.1, what), of(first.0))];
+    let (first, others) = found.hidden_calls.split_first()?;
+    let name = |function| ui::clean(&name_of(info, function)).into_owned();
+    let mut parts = vec![format!(
+        "{} of {}",
+        ui::things(first.1, what),
+        name(first.0)
+    )];
     let (named, rest) = match others.len() {
         few if few <= NAMED => (others, &[][..]),
         _ => others.split_at(NAMED - 1),
     };
     for &(function, calls) in named {
-        parts.push(format!("{} of {}", ui::count(calls), of(function)));
+        parts.push(format!("{} of {}", ui::count(calls), name(function)));
     }
     let sum = |list: &[(FunctionId, u64)]| -> u64 { list.iter().map(|(_, calls)| calls).sum() };
     if !rest.is_empty() {
         let functions = ui::things(rest.len() as u64, "other function");
         parts.push(format!("{} of {functions}", ui::count(sum(rest))));
     }
-    let all = found.list.len() as u64 + sum(&found.not_shown);
+    let all = found.list.len() as u64 + sum(&found.hidden_calls);
     let limit = all.min(MORE * found.most as u64);
     Some(format!("{}: --limit {limit}", parts.join(", ")))
 }

@@ -40,7 +40,7 @@ fn calls_inside_hidden_slow_calls_are_hidden() {
     let mut worker = slow_requests(&[5, 4, 3, 2, 1]);
     let requests = found(&trace(&[(7, &worker.calls)]), &ALL);
     assert_eq!(functions(&requests), [HANDLE, HANDLE]);
-    assert_eq!(requests.not_shown, [(FunctionId(HANDLE), 3)]);
+    assert_eq!(requests.hidden_calls, [(FunctionId(HANDLE), 3)]);
     assert_eq!(requests.list[0].slow_calls, Some(5));
     // The same function outside of them is shown.
     worker.call(LOCK, |script| script.pass(MS / 2));
@@ -64,7 +64,7 @@ fn hidden_calls_are_named_by_function() {
     worker.usual(1);
     let trace = trace(&[(7, &worker.calls)]);
     let mut found = found(&trace, &ALL);
-    found.not_shown = counts;
+    found.hidden_calls = counts;
     found.is_chosen = true;
     let text = text(&trace, &found, usize::MAX);
     let wanted = "\n1,200 more calls of app::lock, 7 of app::serve, 6 of app::compact";
@@ -89,7 +89,7 @@ fn spanning_calls_hide_no_requested_calls() {
     let trace = trace(&[(7, &all.calls)]);
     let over = |ns| Query {
         over: Some(ns),
-        of_each: SHOWN,
+        of_each: DEFAULT_CALLS,
         causes: None,
         ..ALL
     };
@@ -108,7 +108,7 @@ fn rare_long_calls_hide_those_inside() {
     worker.usual(1);
     let over = Query {
         over: Some(MS / 2),
-        of_each: SHOWN,
+        of_each: DEFAULT_CALLS,
         causes: None,
         ..ALL
     };
@@ -205,13 +205,13 @@ fn calls_of_one_cause_are_one_entry() {
         same.map(|same| same.calls).collect()
     };
     assert_eq!(counts(&all), [5, 1]);
-    assert_eq!(all.not_shown, []);
+    assert_eq!(all.hidden_calls, []);
     let shown = text(&trace, &all, 80);
     let wanted = "\n    the slowest of 5 calls with this cause: 15.00 ms in all\n";
     assert!(shown.contains(wanted), "{shown}");
     assert_eq!(shown.matches("with this cause").count(), 1, "{shown}");
     let one = found(&trace, &Query::of_causes(1, true));
-    assert_eq!(one.not_shown, [(FunctionId(HANDLE), 1)]);
+    assert_eq!(one.hidden_calls, [(FunctionId(HANDLE), 1)]);
     // Each call by itself has none.
     assert_eq!(counts(&found(&trace, &ALL)), [0_u64; 0]);
 }

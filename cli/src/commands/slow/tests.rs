@@ -29,8 +29,8 @@ pub(super) const ALL: Query<'_> = Query {
     filter: None,
     over: None,
     chosen: None,
-    most: SHOWN,
-    of_each: SHOWN_OF_EACH,
+    most: DEFAULT_CALLS,
+    of_each: DEFAULT_CALLS_OF_EACH,
     causes: None,
     may_be_whole: true,
 };
@@ -203,7 +203,7 @@ fn only_calls_over_the_time_are_shown() {
     assert_eq!(found(&trace, &ALL).list.len(), 0, "5 times the usual");
     let over = |ns| Query {
         over: Some(ns),
-        of_each: SHOWN,
+        of_each: DEFAULT_CALLS,
         causes: None,
         ..ALL
     };

@@ -51,7 +51,7 @@ fn place(attribute: &Attribute) -> AttributeOwner<'_> {
 }
 
 impl Answer<'_> {
-    fn wanted(&self, thread: ThreadId) -> bool {
+    fn is_chosen(&self, thread: ThreadId) -> bool {
         self.threads
             .as_ref()
             .is_none_or(|threads| threads.contains(&thread))
@@ -64,9 +64,9 @@ impl Answer<'_> {
             AttributeOwner::Stack(id, _)
             | AttributeOwner::Thread(id)
             | AttributeOwner::Status(id)
-            | AttributeOwner::Counter(id, _) => self.wanted(ThreadId(id)),
+            | AttributeOwner::Counter(id, _) => self.is_chosen(ThreadId(id)),
             AttributeOwner::Cpu(_) => match attribute.value {
-                Value::Int(id) => self.wanted(ThreadId(id as u64)),
+                Value::Int(id) => self.is_chosen(ThreadId(id as u64)),
                 _ => false,
             },
             AttributeOwner::CpuStatus | AttributeOwner::Other => false,
@@ -76,7 +76,7 @@ impl Answer<'_> {
     /// The states of the threads that were asked for.
     fn states(&self) -> impl Iterator<Item = &ThreadState> {
         let all = self.states.iter();
-        all.filter(|state| self.wanted(ThreadId(state.thread)))
+        all.filter(|state| self.is_chosen(ThreadId(state.thread)))
     }
 }
 
@@ -151,7 +151,8 @@ impl<'a> Values<'a> {
             frames: BTreeMap::new(),
             counters: BTreeMap::new(),
         };
-        for attribute in shown(answer).filter(|attribute| attribute.value != Value::Null) {
+        for attribute in shown_attributes(answer).filter(|attribute| attribute.value != Value::Null)
+        {
             match place(attribute) {
                 AttributeOwner::Stack(id, Some(level)) => {
                     values
@@ -174,7 +175,7 @@ impl<'a> Values<'a> {
     }
 }
 
-fn shown<'a>(answer: &'a Answer<'_>) -> impl Iterator<Item = &'a Attribute> {
+fn shown_attributes<'a>(answer: &'a Answer<'_>) -> impl Iterator<Item = &'a Attribute> {
     let attributes = answer.state.attributes.iter();
     attributes.filter(|attribute| answer.shows(attribute))
 }
@@ -182,7 +183,9 @@ fn shown<'a>(answer: &'a Answer<'_>) -> impl Iterator<Item = &'a Attribute> {
 /// The threads with values: first those of the trace's list of threads, in its order, then those that the list lacks.
 fn threads(answer: &Answer<'_>, values: &Values<'_>) -> Vec<u64> {
     let listed = answer.info.threads.iter().map(|thread| thread.id.0);
-    let mut threads: Vec<u64> = listed.filter(|&id| answer.wanted(ThreadId(id))).collect();
+    let mut threads: Vec<u64> = listed
+        .filter(|&id| answer.is_chosen(ThreadId(id)))
+        .collect();
     let ids = values.frames.keys().chain(values.counters.keys()).copied();
     let others: BTreeSet<u64> = ids.filter(|id| !threads.contains(id)).collect();
     threads.extend(others);
@@ -248,7 +251,7 @@ fn age(answer: &Answer<'_>, id: u64, attribute: &Attribute) -> String {
 /// The thread of the last record on each CPU.
 fn cpus(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let mut is_first = true;
-    for attribute in shown(answer) {
+    for attribute in shown_attributes(answer) {
         if let (AttributeOwner::Cpu(cpu), Value::Int(id)) = (place(attribute), &attribute.value) {
             if std::mem::take(&mut is_first) {
                 writeln!(out, "\nthe last record on")?;
@@ -263,8 +266,8 @@ fn cpus(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
 /// The values that no other part of the text has.
 fn others(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let mut is_first = true;
-    for attribute in shown(answer).filter(|attribute| attribute.value != Value::Null) {
-        let is_told = match place(attribute) {
+    for attribute in shown_attributes(answer).filter(|attribute| attribute.value != Value::Null) {
+        let is_elsewhere = match place(attribute) {
             AttributeOwner::Other | AttributeOwner::Thread(_) => false,
             // Another program may have other values there.
             AttributeOwner::Status(_) | AttributeOwner::CpuStatus => !answer.states.is_empty(),
@@ -272,7 +275,7 @@ fn others(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
                 true
             }
         };
-        if is_told {
+        if is_elsewhere {
             continue;
         }
         if std::mem::take(&mut is_first) {
@@ -364,7 +367,7 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         since_ns: attribute.since,
     });
     let waiting = answer.waiting.iter();
-    let waiting = waiting.filter(|wait| answer.wanted(ThreadId(wait.thread)));
+    let waiting = waiting.filter(|wait| answer.is_chosen(ThreadId(wait.thread)));
     let document = Json {
         waiting: waiting.collect(),
         states: answer.states().collect(),
@@ -376,7 +379,7 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         unix_ns: unix_of(answer.state.time, &answer.info.clock),
         overwritten: {
             let all = answer.begins.keys().copied();
-            let wanted = all.filter(|thread| answer.wanted(ThreadId(*thread)));
+            let wanted = all.filter(|thread| answer.is_chosen(ThreadId(*thread)));
             let each = wanted.filter_map(|thread| {
                 let first_ns = answer.overwritten(thread)?;
                 Some(JsonOverwritten { thread, first_ns })

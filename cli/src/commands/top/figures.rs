@@ -345,8 +345,9 @@ fn rows(
             continue;
         }
         let was = before.get(id).unwrap_or(&nothing);
-        let of = |all: &BTreeMap<FunctionId, Figures>| all.get(id).copied().unwrap_or_default();
-        let figures = [of(&figures), of(&new)];
+        let figures_in =
+            |all: &BTreeMap<FunctionId, Figures>| all.get(id).copied().unwrap_or_default();
+        let figures = [figures_in(&figures), figures_in(&new)];
         if figures[0].calls == 0 && sum.total == 0 {
             continue;
         }

@@ -128,7 +128,7 @@ impl Watched {
 /// What the system counted of the threads, by the numbers that they have in their own container.
 fn spent(process: u32) -> BTreeMap<u64, Spent> {
     let tasks = fs::read_dir(format!("/proc/{process}/task"));
-    let of = |entry: fs::DirEntry| {
+    let thread_and_spent = |entry: fs::DirEntry| {
         let text = fs::read_to_string(entry.path().join("schedstat")).ok()?;
         let number = entry.file_name().to_str()?.parse().ok()?;
         let inside = mapped::numbers(number).last().copied();
@@ -138,7 +138,7 @@ fn spent(process: u32) -> BTreeMap<u64, Spent> {
         .into_iter()
         .flatten()
         .flatten()
-        .filter_map(of)
+        .filter_map(thread_and_spent)
         .collect()
 }
 

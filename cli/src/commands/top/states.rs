@@ -85,7 +85,7 @@ pub(super) fn between(
 fn times(source: &dyn Source, from: Ticks, until: Ticks) -> anyhow::Result<StateTimes> {
     let info = source.info();
     let figures = gather(engines(source, true, &|_| {})?, true)?;
-    let of = |functions: &BTreeMap<FunctionId, Box<_>>| {
+    let states_of = |functions: &BTreeMap<FunctionId, Box<_>>| {
         let each = functions.iter();
         let each = each.map(|(&id, stats)| (id, RowStates::new(&info.clock, stats)));
         each.collect::<FunctionStates>()
@@ -93,9 +93,9 @@ fn times(source: &dyn Source, from: Ticks, until: Ticks) -> anyhow::Result<State
     let threads = figures.threads.iter();
     Ok(StateTimes {
         over_ns: info.clock.nanos(until.since(from)).0,
-        all: of(&figures.functions),
+        all: states_of(&figures.functions),
         threads: threads
-            .map(|part| (part.thread.id, of(&part.functions)))
+            .map(|part| (part.thread.id, states_of(&part.functions)))
             .collect(),
     })
 }

@@ -21,7 +21,7 @@ use crate::ui::{self, Progress};
 use crate::{clock, memory, trace};
 
 /// The violations that are printed by default.
-const SHOWN: usize = 100;
+const DEFAULT_FINDINGS: usize = 100;
 
 const HELP: &str = "\
 fdr verify checks that the file follows the grammar of its format; that times
@@ -78,7 +78,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     memory::grows("the calls that are open and the threads");
-    let limit = options.limit.map_or(SHOWN, NonZeroUsize::get);
+    let limit = options.limit.map_or(DEFAULT_FINDINGS, NonZeroUsize::get);
     let progress = Progress::new(&*source);
     let one_by_one = trace::has_lane_for_each_thread(&*source);
     let make = || Checker::new(options.allow_open, limit).one_by_one(one_by_one);

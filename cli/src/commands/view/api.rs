@@ -31,7 +31,7 @@ const MAX_THREADS: usize = 256;
 
 /// Answers for what is shown.
 pub(super) struct Api {
-    pub(super) shown: LiveTraces,
+    pub(super) live_traces: LiveTraces,
 }
 
 /// What a page knows of all its traces.
@@ -147,7 +147,7 @@ impl<'a> TraceOf<'a> {
             untimed: function.untimed,
         });
         let mut lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
-        let has_cpus = lines.any(|line| line.cpus.is_known());
+        let has_cpus = lines.any(|line| line.cpus.has_records());
         let moments = info.moments.iter().map(|moment| MomentOf {
             name: &moment.name,
             time: viewed.relative(moment.time.0),
@@ -198,7 +198,7 @@ fn unix_error(clock: &Clock, ends: [u64; 2]) -> Option<u64> {
     let (anchor, _) = clock.anchor?;
     let away = ends.map(|end| anchor.0.abs_diff(end)).into_iter().max()?;
     let of_rate = clock.nanos(Ticks(away)).0 as f64 * clock.error_ppm? / 1e6;
-    let moved = clock.trouble.wall_step_ns.unsigned_abs();
+    let moved = clock.faults.wall_step_ns.unsigned_abs();
     Some((1_000 + of_rate.ceil() as u64).saturating_add(moved))
 }
 
@@ -260,7 +260,7 @@ pub(super) fn info_of<'a>(
 impl Api {
     fn trace(&self, request: &Request) -> Result<Arc<ViewedTrace>, Answer> {
         let nth = number::<usize>(request, "trace")?.unwrap_or(0);
-        let (traces, snapshot) = self.shown.traces();
+        let (traces, snapshot) = self.live_traces.traces();
         let wanted = number::<u64>(request, "snapshot")?;
         if wanted.is_some() && wanted != snapshot {
             let why = "another page has taken a newer snapshot: load this page anew\n";
@@ -271,24 +271,27 @@ impl Api {
     }
 
     fn info(&self) -> Result<Answer, Answer> {
-        let (traces, snapshot) = self.shown.traces();
+        let (traces, snapshot) = self.live_traces.traces();
         let traces = traces.iter().map(|viewed| TraceOf::new(viewed));
         to_json(&info_of(traces, snapshot))
     }
 
     fn snapshot(&self) -> Result<Answer, Answer> {
-        self.shown.renew().map_err(failed)?;
+        self.live_traces.renew().map_err(failed)?;
         self.info()
     }
 
     fn lanes(&self, request: &Request) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
-        let asked = asked(&viewed, request)?;
+        let viewport = viewport(&viewed, request)?;
         let found = numbers(request, "found")?.into_iter().collect();
         let mut threads: Vec<usize> = numbers(request, "threads")?;
         threads.truncate(MAX_THREADS);
         let mut body = Vec::new();
-        for (thread, picture) in threads.iter().zip(viewed.pictures(&threads, asked, &found)) {
+        for (thread, picture) in threads
+            .iter()
+            .zip(viewed.pictures(&threads, viewport, &found))
+        {
             wire::put(&mut body, &viewed, *thread, &picture.map_err(failed)?);
         }
         Ok(Answer::bytes(body))
@@ -296,21 +299,21 @@ impl Api {
 
     fn curves(&self, request: &Request) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
-        let asked = asked(&viewed, request)?;
+        let viewport = viewport(&viewed, request)?;
         let mut body = Vec::new();
-        let curves = curves::curves(&viewed.index, viewed.info(), asked);
+        let curves = curves::curves(&viewed.index, viewed.info(), viewport);
         wire::put_curves(&mut body, &viewed, &curves);
         Ok(Answer::bytes(body))
     }
 
     fn tasks(&self, request: &Request) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
-        let asked = asked(&viewed, request)?;
+        let viewport = viewport(&viewed, request)?;
         let mut body = Vec::new();
         let lanes = numbers::<usize>(request, "lanes")?.into_iter();
         if let Some(tasks) = viewed.tasks() {
             for lane in lanes.take(MAX_THREADS) {
-                wire::put(&mut body, &viewed, lane, &tasks.picture(lane, asked));
+                wire::put(&mut body, &viewed, lane, &tasks.picture(lane, viewport));
             }
         }
         Ok(Answer::bytes(body))
@@ -435,7 +438,7 @@ fn numbers<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Vec<T>
 }
 
 /// The stretch that a picture is asked of.
-fn asked(viewed: &ViewedTrace, request: &Request) -> Result<Viewport, Answer> {
+fn viewport(viewed: &ViewedTrace, request: &Request) -> Result<Viewport, Answer> {
     let (from, to) = (
         viewed.tick(float(request, "from")?),
         viewed.tick(float(request, "to")?),

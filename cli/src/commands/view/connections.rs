@@ -16,7 +16,7 @@ use super::http::{self, Answer, Incoming, Progress, Request};
 const MAX: usize = 256;
 /// Connections that are taken before all are read again. It is less than [`MAX`], so a request that is there is read
 /// before its connection can become the oldest.
-const TAKEN_AT_ONCE: usize = 16;
+const MAX_ACCEPTS: usize = 16;
 /// A request has to be there by then.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// If an answer's connection were closed before the peer has sent all, the peer would not get the answer.
@@ -53,7 +53,7 @@ pub(super) fn take_all(listener: &TcpListener, decide: &dyn Fn(Request) -> Decis
                 false => Some(connection).filter(|connection| connection.end > now),
             }
         }));
-        for _ in 0..if is_new { TAKEN_AT_ONCE } else { 0 } {
+        for _ in 0..if is_new { MAX_ACCEPTS } else { 0 } {
             match listener.accept().and_then(|(stream, _)| begin(stream)) {
                 Ok(connection) => {
                     waiting.push_back(connection);

@@ -74,7 +74,7 @@ impl Cpus {
     }
 
     /// Whether any record names a CPU.
-    pub(super) fn is_known(&self) -> bool {
+    pub(super) fn has_records(&self) -> bool {
         !self.stays.is_empty()
     }
 

@@ -71,7 +71,7 @@ pub(super) fn of_trace(index: &Index, info: &TraceInfo) -> Vec<CounterOf> {
 }
 
 /// The curves of all counters in a stretch of time: values of all threads in the order of time.
-pub(super) fn curves(index: &Index, info: &TraceInfo, asked: Viewport) -> Vec<Curve> {
+pub(super) fn curves(index: &Index, info: &TraceInfo, viewport: Viewport) -> Vec<Curve> {
     let first = first_names(info);
     let mut all: BTreeMap<u32, Curve> = BTreeMap::new();
     for line in (0..index.len()).filter_map(|nth| index.line(nth)) {
@@ -82,7 +82,9 @@ pub(super) fn curves(index: &Index, info: &TraceInfo, asked: Viewport) -> Vec<Cu
                 values: Vec::new(),
                 coarse: 0,
             });
-            curve.values.extend(series.between(asked.from, asked.to));
+            curve
+                .values
+                .extend(series.between(viewport.from, viewport.to));
             curve.coarse = curve.coarse.max(series.coarse);
         }
     }
@@ -93,9 +95,9 @@ pub(super) fn curves(index: &Index, info: &TraceInfo, asked: Viewport) -> Vec<Cu
         // Of what was set before the stretch, only the latest still holds.
         let before = curve
             .values
-            .partition_point(|values| values.until < asked.from);
+            .partition_point(|values| values.until < viewport.from);
         let values = curve.values.get(before.saturating_sub(1)..).unwrap_or(&[]);
-        curve.values = thin(values.iter().copied(), asked.pixel);
+        curve.values = thin(values.iter().copied(), viewport.pixel);
     }
     all.into_values().collect()
 }

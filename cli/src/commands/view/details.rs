@@ -120,13 +120,15 @@ impl Sink for Follower<'_> {
                 });
                 self.task = of_it.or(self.task);
             }
-            Mark::Argument { value } if self.is_innermost() => self.say(value.to_string()),
+            Mark::Argument { value } if self.is_innermost() => {
+                self.push_argument(value.to_string())
+            }
             Mark::Note { kind, body, .. }
                 if self.is_innermost() && matches!(kind, NoteKind::Arguments | NoteKind::Event) =>
             {
                 let info = self.viewed.info();
                 if let Some(note) = Note::decode(kind, body) {
-                    self.say(note.words(info).to_string());
+                    self.push_argument(note.words(info).to_string());
                 }
             }
             _ => {}
@@ -139,7 +141,7 @@ impl Follower<'_> {
         self.stack.open().len() == self.meant.depth + 1 && self.is_in()
     }
 
-    fn say(&mut self, text: String) {
+    fn push_argument(&mut self, text: String) {
         if self.arguments.len() < MAX_ARGUMENTS {
             self.arguments.push(text);
         }
@@ -191,7 +193,7 @@ pub(super) fn of_call(viewed: &ViewedTrace, meant: CallKey) -> anyhow::Result<De
         // The end of the request comes from a picture's pixels, so it is not exact. The found total
         // is.
         let end = meant.start.saturating_add(total);
-        let known = states.known(id, Ticks(meant.start), Ticks(end));
+        let known = states.in_stretch(id, Ticks(meant.start), Ticks(end));
         States {
             running_ns: nanos(known.spent.running.0),
             preempted_ns: nanos(known.spent.preempted.0),

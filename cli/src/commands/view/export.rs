@@ -139,20 +139,20 @@ fn pack(traces: &[Arc<ViewedTrace>], answers: &Answers, pixels: &[u64]) -> anyho
     out.write_all(&head)?;
     for (viewed, &pixel) in traces.iter().zip(pixels) {
         let mut bytes = Vec::new();
-        let curves = curves::curves(&viewed.index, viewed.info(), curves_asked(viewed, pixel));
+        let curves = curves::curves(&viewed.index, viewed.info(), curve_viewport(viewed, pixel));
         wire::put_curves(&mut bytes, viewed, &curves);
         let length = u32::try_from(bytes.len()).context("the counters are too large for a page")?;
         out.write_all(&length.to_le_bytes())?;
         out.write_all(&bytes)?;
     }
     for (viewed, &pixel) in traces.iter().zip(pixels) {
-        let asked = Viewport {
+        let viewport = Viewport {
             from: 0,
             to: u64::MAX,
             pixel,
         };
         for thread in 0..viewed.index.len() {
-            let picture = viewed.picture(thread, asked, &HashSet::default())?;
+            let picture = viewed.picture(thread, viewport, &HashSet::default())?;
             let mut bytes = Vec::new();
             wire::put(&mut bytes, viewed, thread, &picture);
             out.write_all(&bytes)?;
@@ -162,7 +162,7 @@ fn pack(traces: &[Arc<ViewedTrace>], answers: &Answers, pixels: &[u64]) -> anyho
 }
 
 /// The values of counters that a file has: all of them, or as many as a screen can show.
-fn curves_asked(viewed: &ViewedTrace, pixel: u64) -> Viewport {
+fn curve_viewport(viewed: &ViewedTrace, pixel: u64) -> Viewport {
     let whole = viewed.index.span().unwrap_or_default();
     let values = |line: &Line| line.counters.len();
     let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));

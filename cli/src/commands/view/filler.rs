@@ -10,7 +10,7 @@ use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, 
 use super::index::{Checkpoint, Frame, Index, Line, Sign};
 use super::pyramid::{CLIPPED, Item, OPEN};
 use super::thread_tasks::Poll;
-use crate::damage::KEPT;
+use crate::damage::MAX_DIAGNOSTICS;
 use crate::report::tasks::polls::LastNote;
 use crate::report::tasks::task_table::Task;
 use crate::{trace, ui};
@@ -305,7 +305,7 @@ impl Sink for Filler<'_> {
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
         let mut trouble = self.index.trouble();
-        match trouble.diagnostics.len() < KEPT {
+        match trouble.diagnostics.len() < MAX_DIAGNOSTICS {
             true => trouble.diagnostics.push(diagnostic),
             false => trouble.more += 1,
         }

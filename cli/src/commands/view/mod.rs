@@ -133,10 +133,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     serve(options, LiveTraces::of_traces(traces))
 }
 
-fn serve(options: &Options, shown: LiveTraces) -> anyhow::Result<Status> {
+fn serve(options: &Options, live_traces: LiveTraces) -> anyhow::Result<Status> {
     let server = Server::new(options.port)?;
     let address = server.address();
-    let (traces, _) = shown.traces();
+    let (traces, _) = live_traces.traces();
     let titles: Vec<String> = traces
         .iter()
         .map(|viewed| api::title(&viewed.path))
@@ -153,6 +153,6 @@ fn serve(options: &Options, shown: LiveTraces) -> anyhow::Result<Status> {
         false => browser::open(&address),
     };
     drop(traces);
-    server.run(Arc::new(Api { shown }), lead)?;
+    server.run(Arc::new(Api { live_traces }), lead)?;
     Ok(Status::Done)
 }

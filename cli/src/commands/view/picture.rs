@@ -109,11 +109,11 @@ pub(super) fn of_thread(
     states: Option<&Arc<States>>,
     untimed: &Untimed,
     thread: usize,
-    asked: Viewport,
+    viewport: Viewport,
     found: &HashSet<u32>,
 ) -> Result<Picture, Error> {
     let mut picture = Picture::default();
-    let Viewport { from, to, pixel } = asked;
+    let Viewport { from, to, pixel } = viewport;
     let id = source.info().threads.get(thread).map(|thread| thread.id);
     let can_read_again = index.can_read_again(thread);
     let read_again = match index.line(thread) {
@@ -155,10 +155,10 @@ pub(super) fn of_thread(
         }
     };
     if read_again {
-        picture.rows = deep(source, index, untimed, thread, asked)?;
+        picture.rows = deep(source, index, untimed, thread, viewport)?;
     }
     if let (Some(states), Some(id)) = (states, id) {
-        picture.states = of_states(states, id, asked);
+        picture.states = of_states(states, id, viewport);
     }
     Ok(picture)
 }
@@ -181,14 +181,14 @@ fn thin<'a>(signs: impl Iterator<Item = &'a (u64, Sign)>, pixel: u64) -> Vec<(u6
 }
 
 /// The states, where those shorter than a pixel are joined to the longest among them.
-fn of_states(states: &States, thread: ThreadId, asked: Viewport) -> Vec<Stay> {
+fn of_states(states: &States, thread: ThreadId, viewport: Viewport) -> Vec<Stay> {
     let mut kept: Vec<Stay> = Vec::new();
     let mut longest = 0;
-    for stay in states.between(thread, Ticks(asked.from), Ticks(asked.to)) {
+    for stay in states.between(thread, Ticks(viewport.from), Ticks(viewport.to)) {
         let ticks = stay.until.since(stay.from).0;
         let joined = kept.last_mut().filter(|last| {
             let is_same = last.state == stay.state && last.cpu == stay.cpu;
-            is_same || stay.until.since(last.from).0 < asked.pixel
+            is_same || stay.until.since(last.from).0 < viewport.pixel
         });
         match joined {
             Some(last) => {
@@ -210,7 +210,7 @@ fn of_states(states: &States, thread: ThreadId, asked: Viewport) -> Vec<Stay> {
 struct Reader<'a> {
     stack: CallStack<()>,
     rows: Rows,
-    asked: Viewport,
+    viewport: Viewport,
     end: Option<Ticks>,
     take: &'a mut dyn FnMut(&mut Rows, usize, Item),
 }
@@ -218,7 +218,7 @@ struct Reader<'a> {
 impl Sink for Reader<'_> {
     fn calls(&mut self, calls: &[Call]) {
         let (rows, end, take) = (&mut self.rows, self.end, &mut self.take);
-        let (from, to) = (self.asked.from, self.asked.to);
+        let (from, to) = (self.viewport.from, self.viewport.to);
         for call in calls {
             if call.edge == Edge::Entry {
                 self.stack.enter(call, ());
@@ -243,7 +243,7 @@ impl Sink for Reader<'_> {
                 let depth = self.stack.open().len();
                 self.stack.short_calls(time, ticks);
                 let item = Item::short(start, time.0.max(start), calls);
-                if item.end >= self.asked.from && item.start <= self.asked.to {
+                if item.end >= self.viewport.from && item.start <= self.viewport.to {
                     (self.take)(&mut self.rows, depth, item);
                 }
             }
@@ -257,7 +257,7 @@ fn deep(
     index: &Index,
     untimed: &Untimed,
     thread: usize,
-    asked: Viewport,
+    viewport: Viewport,
 ) -> Result<Vec<Vec<Item>>, Error> {
     let least = index
         .line(thread)
@@ -265,14 +265,14 @@ fn deep(
     let mut take = |rows: &mut Rows, depth: usize, item: Item| rows.push(depth, item);
     let mut reader = Reader {
         stack: CallStack::new().with_untimed(untimed.clone()),
-        rows: Rows::new(asked.pixel),
-        asked,
+        rows: Rows::new(viewport.pixel),
+        viewport,
         end: source.info().end,
         take: &mut take,
     };
     // A call that is open where the stretch ends is a long one, which the index has, or it ends soon.
-    let to = asked.to.saturating_add(least);
-    stretch::read(source, index, thread, (asked.from, to), &mut reader)?;
+    let to = viewport.to.saturating_add(least);
+    stretch::read(source, index, thread, (viewport.from, to), &mut reader)?;
     let (open, latest) = (
         frames(&reader.stack).collect::<Vec<_>>(),
         reader.stack.latest(),
@@ -283,7 +283,7 @@ fn deep(
         for (depth, frame) in open
             .iter()
             .enumerate()
-            .filter(|(_, frame)| frame.start <= asked.to)
+            .filter(|(_, frame)| frame.start <= viewport.to)
         {
             let known = level
                 .rows

@@ -49,10 +49,10 @@ pub(super) struct PollOf {
 pub(super) fn details(
     viewed: &ViewedTrace,
     tasks: &Tasks,
-    wanted: TaskSelector,
+    selector: TaskSelector,
     at: u64,
 ) -> Option<TaskOf> {
-    let task = tasks.find(wanted)?;
+    let task = tasks.find(selector)?;
     let polls = tasks.polls_of(task);
     let near = polls.partition_point(|(_, poll)| poll.item.end < at);
     let before = near.saturating_sub(MAX_LISTED / 2);

@@ -120,18 +120,18 @@ impl Tasks {
     }
 
     /// A lane: the first row has the tasks, the second their polls.
-    pub(super) fn picture(&self, lane: usize, asked: Viewport) -> Picture {
-        let mut rows = Rows::new(asked.pixel);
+    pub(super) fn picture(&self, lane: usize, viewport: Viewport) -> Picture {
+        let mut rows = Rows::new(viewport.pixel);
         let lane = self.lanes.get(lane).map_or(&[][..], |lane| lane);
-        let first = lane.partition_point(|&nth| self.tasks[nth].end < asked.from);
+        let first = lane.partition_point(|&nth| self.tasks[nth].end < viewport.from);
         let seen = lane.iter().skip(first).map(|&nth| &self.tasks[nth]);
-        for task in seen.take_while(|task| task.start <= asked.to) {
+        for task in seen.take_while(|task| task.start <= viewport.to) {
             rows.push(0, item_of(task, self.polls_of(task)));
             let polls = self.polls_of(task);
-            let first = polls.partition_point(|(_, poll)| poll.item.end < asked.from);
+            let first = polls.partition_point(|(_, poll)| poll.item.end < viewport.from);
             let polls = polls.iter().skip(first);
             polls
-                .take_while(|(_, poll)| poll.item.start <= asked.to)
+                .take_while(|(_, poll)| poll.item.start <= viewport.to)
                 .for_each(|(_, poll)| rows.push(1, poll.item));
         }
         Picture {
@@ -140,8 +140,8 @@ impl Tasks {
         }
     }
 
-    pub(super) fn find(&self, wanted: TaskSelector) -> Option<&PlacedTask> {
-        match wanted {
+    pub(super) fn find(&self, selector: TaskSelector) -> Option<&PlacedTask> {
+        match selector {
             TaskSelector::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
             TaskSelector::At(lane, tick) => {
                 let lane = self.lanes.get(lane)?;

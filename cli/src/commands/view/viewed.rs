@@ -165,12 +165,20 @@ impl ViewedTrace {
     pub(super) fn picture(
         &self,
         thread: usize,
-        asked: Viewport,
+        viewport: Viewport,
         found: &HashSet<u32>,
     ) -> anyhow::Result<Picture> {
         let (source, index) = (&*self.source, &*self.index);
         let states = self.states.as_ref();
-        let drawn = picture::of_thread(source, index, states, &self.untimed, thread, asked, found);
+        let drawn = picture::of_thread(
+            source,
+            index,
+            states,
+            &self.untimed,
+            thread,
+            viewport,
+            found,
+        );
         drawn.map_err(|error| trace::about(&self.path, error))
     }
 
@@ -178,14 +186,15 @@ impl ViewedTrace {
     pub(super) fn pictures(
         &self,
         threads: &[usize],
-        asked: Viewport,
+        viewport: Viewport,
         found: &HashSet<u32>,
     ) -> Vec<anyhow::Result<Picture>> {
         let next = AtomicUsize::new(0);
         let draw = || {
             let turns = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
             let places = turns.map_while(|place| Some((place, *threads.get(place)?)));
-            let drawn = places.map(|(place, thread)| (place, self.picture(thread, asked, found)));
+            let drawn =
+                places.map(|(place, thread)| (place, self.picture(thread, viewport, found)));
             drawn.collect::<Vec<_>>()
         };
         let mut drawn = std::thread::scope(|scope| {

@@ -149,8 +149,8 @@ pub(super) enum End {
     CutOff,
 }
 
-/// Makes the files of an archive of that size in a folder, which errors call `shown`. Of an archive that is cut off, it
-/// makes the files that are there.
+/// Makes the files of an archive of that size in a folder. Errors name the archive `archive_name`. Of an archive that
+/// is cut off, it makes the files that are there.
 ///
 /// # Errors
 /// Where the archive can't be read or holds anything but files of one folder, or the folder can't be
@@ -159,7 +159,7 @@ pub(super) fn extract(
     archive: impl Read,
     size: u64,
     folder: &Path,
-    shown: &str,
+    archive_name: &str,
 ) -> anyhow::Result<End> {
     let mut archive = tar::Archive::new(archive);
     let mut entries = archive.entries()?.raw(true);
@@ -196,7 +196,7 @@ pub(super) fn extract(
         let copied = match name {
             None => io::copy(&mut entry, &mut io::sink())?,
             Some(name) => {
-                let text = || format!("{shown}: {}", ui::path(&name));
+                let text = || format!("{archive_name}: {}", ui::path(&name));
                 let mut options = OpenOptions::new();
                 let options = options.write(true).create_new(true).mode(0o600);
                 let mut file = options.open(folder.join(&name)).with_context(text)?;

@@ -43,7 +43,7 @@ struct Line {
     cpu: Option<CpuId>,
     /// The latest time of an edge that was given, and of anything.
     now: u64,
-    seen: u64,
+    latest: u64,
     /// Calls that were entered before the first record, innermost first, until that comes.
     earlier: Vec<FunctionId>,
     /// How many of the earlier calls have not ended.
@@ -243,7 +243,7 @@ impl Walker {
             stack: CallStack::new().with_untimed(self.untimed.clone()),
             cpu: None,
             now: 0,
-            seen: 0,
+            latest: 0,
             around: earlier.len(),
             earlier,
             is_entry: false,
@@ -332,9 +332,9 @@ impl Walker {
             return Ok(());
         };
         let at = time
-            .map_or(line.seen, |time| self.facts.ns(time))
+            .map_or(line.latest, |time| self.facts.ns(time))
             .max(line.now);
-        line.seen = line.seen.max(at);
+        line.latest = line.latest.max(at);
         let happening = Happening {
             at,
             what,

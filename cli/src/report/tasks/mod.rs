@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`polls`] | the polls of chosen tasks |
-//! | [`seen`] | the tasks of a trace, each as its last note has it |
+//! | [`task_table`] | the tasks of a trace, each as its last note has it |
 //! | [`rows`] | figures per function, in nanoseconds, filtered and sorted |
 //! | [`show`] | the table and the JSON |
 

@@ -41,16 +41,16 @@ impl LastNote {
 
 /// The pass.
 pub(crate) struct PollPass<'a> {
-    wanted: &'a HashSet<u64>,
+    tasks: &'a HashSet<u64>,
     thread: ThreadId,
     last: HashMap<ThreadId, LastNote>,
     polls: HashMap<u64, Vec<Poll>>,
 }
 
 impl<'a> PollPass<'a> {
-    pub(crate) fn new(wanted: &'a HashSet<u64>) -> PollPass<'a> {
+    pub(crate) fn new(tasks: &'a HashSet<u64>) -> PollPass<'a> {
         PollPass {
-            wanted,
+            tasks,
             thread: ThreadId::default(),
             last: HashMap::new(),
             polls: HashMap::new(),
@@ -82,7 +82,7 @@ impl Pass for PollPass<'_> {
         let function = ended.call.function;
         let last = self.last.get_mut(&self.thread);
         let poll = last.and_then(|last| last.ended(function));
-        let Some((task, number)) = poll.filter(|(task, _)| self.wanted.contains(task)) else {
+        let Some((task, number)) = poll.filter(|(task, _)| self.tasks.contains(task)) else {
             return;
         };
         self.polls.entry(task).or_default().push(Poll {

@@ -110,17 +110,17 @@ impl Tasks {
     /// Where the rows take too much memory.
     pub(crate) fn new(
         info: &TraceInfo,
-        seen: &TraceTasks,
-        asked: &TableOptions<'_>,
+        trace_tasks: &TraceTasks,
+        options: &TableOptions<'_>,
     ) -> io::Result<Tasks> {
         let mut sums: BTreeMap<(String, Option<String>), Sums> = BTreeMap::new();
-        let is_whole = asked.whole && !asked.by && has_totals(info);
+        let is_whole = options.whole && !options.by && has_totals(info);
         if is_whole {
             add_totals(info, &mut sums);
         }
-        let end = info.end.unwrap_or_default().max(seen.last);
+        let end = info.end.unwrap_or_default().max(trace_tasks.last);
         let mut open: Vec<(u64, &Task)> = Vec::new();
-        for (id, task) in &seen.tasks {
+        for (id, task) in &trace_tasks.tasks {
             memory::check()?;
             let name = name_of(info, task.function);
             let sum = sums.entry((name, task.value.clone())).or_default();
@@ -145,13 +145,13 @@ impl Tasks {
         let rows = sums.into_iter();
         let rows = rows.map(|((name, by), sum)| row(info, name, by, &sum));
         let mut rows: Vec<Row> = rows.filter(|row| row.tasks > 0).collect();
-        let is_shown = |name: &str| asked.filter.is_none_or(|filter| filter.matches(name));
+        let is_shown = |name: &str| options.filter.is_none_or(|filter| filter.matches(name));
         rows.retain(|row| is_shown(&row.name));
         open.retain(|task| is_shown(&task.name));
         open.sort_by(|a, b| b.elapsed_ns.cmp(&a.elapsed_ns).then(a.id.cmp(&b.id)));
-        sort(&mut rows, asked);
+        sort(&mut rows, options);
         let all = rows.len();
-        rows.truncate(asked.limit.unwrap_or(all));
+        rows.truncate(options.limit.unwrap_or(all));
         Ok(Tasks {
             hidden: all - rows.len(),
             rows,
@@ -286,8 +286,8 @@ fn open_task(info: &TraceInfo, id: u64, task: &Task, end: Ticks) -> OpenTask {
 }
 
 /// Sorts rows. Here, times are from the first poll to the end, and self time is the time of the polls.
-fn sort(rows: &mut [Row], asked: &TableOptions<'_>) {
-    let value = |row: &Row| match asked.sort {
+fn sort(rows: &mut [Row], options: &TableOptions<'_>) {
+    let value = |row: &Row| match options.sort {
         Key::Name | Key::Min | Key::P90 => None,
         Key::Running | Key::Preempted | Key::Waiting => None,
         Key::Calls => Some(row.tasks),
@@ -301,7 +301,7 @@ fn sort(rows: &mut [Row], asked: &TableOptions<'_>) {
     rows.sort_by(|a, b| {
         let order = value(b).cmp(&value(a));
         let order = order.then_with(|| (&a.name, &a.by).cmp(&(&b.name, &b.by)));
-        match asked.reverse {
+        match options.reverse {
             true => order.reverse(),
             false => order,
         }

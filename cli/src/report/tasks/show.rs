@@ -37,7 +37,7 @@ const SPARE: [&str; 7] = [
 ];
 
 /// The most unfinished tasks that are named, and the most functions of tasks that were never polled.
-const OPEN_SHOWN: usize = 3;
+const MAX_OPEN_TASKS: usize = 3;
 
 /// Writes the table. `by` is the field that tasks are grouped by.
 pub(crate) fn write(
@@ -118,7 +118,7 @@ fn open_in_words(open: &[OpenTask]) -> Option<String> {
             ui::duration(task.waits_ns)
         )
     };
-    let shown: Vec<String> = open.iter().take(OPEN_SHOWN).map(one).collect();
+    let shown: Vec<String> = open.iter().take(MAX_OPEN_TASKS).map(one).collect();
     let more = match open.len() - shown.len() {
         0 => String::new(),
         more => format!("; and {} more", ui::count(more as u64)),
@@ -138,7 +138,7 @@ fn never_polled_in_words(rows: &[Row]) -> Option<String> {
             ui::clean(&row.name)
         )
     };
-    let shown: Vec<String> = rows.iter().take(OPEN_SHOWN).map(one).collect();
+    let shown: Vec<String> = rows.iter().take(MAX_OPEN_TASKS).map(one).collect();
     let more = match rows.len() - shown.len() {
         0 => String::new(),
         more => format!("; and of {}", ui::things(more as u64, "more function")),

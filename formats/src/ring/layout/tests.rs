@@ -94,7 +94,10 @@ fn an_untimed_function_typed_by_hand() {
     // A name, and a bit of a later version.
     bytes[32] = 0x0C;
     let (function, _) = decode_function(&bytes).expect("a function");
-    assert_eq!((function.untimed, function.what), (false, What::Name));
+    assert_eq!(
+        (function.untimed, function.kind),
+        (false, FunctionKind::Name)
+    );
     bytes[0] = 0x20; // without the flags
     assert!(!decode_function(&bytes).expect("a function").0.untimed);
 }

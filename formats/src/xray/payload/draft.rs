@@ -177,7 +177,7 @@ fn next_functions(rest: &mut &[Function]) -> Option<Vec<u8>> {
         draft.u32(u32::try_from(named).unwrap_or(0));
         let functions = (0..).zip(batch);
         for (place, function) in functions.filter(|(_, function)| without_calls(function)) {
-            draft.u32(place | (function.what as u32) << PLACE_BITS);
+            draft.u32(place | (function.kind as u32) << PLACE_BITS);
         }
     }
     draft.align();
@@ -193,13 +193,13 @@ pub fn encode_thread(thread: &Thread, latest: Option<Ticks>) -> Vec<u8> {
 pub(in super::super) fn put_thread(
     place: &mut dyn PayloadBuffer,
     name: &str,
-    known: Option<Counts>,
+    stated: Option<Counts>,
     latest: Option<Ticks>,
 ) {
-    let counts = known.unwrap_or_default();
+    let counts = stated.unwrap_or_default();
     let mut draft = Draft::new(place, THREAD);
     let is_summarised = counts.summarised > 0;
-    let bits = [known.is_some(), latest.is_some(), is_summarised];
+    let bits = [stated.is_some(), latest.is_some(), is_summarised];
     draft.u32((0..).zip(bits).map(|(at, bit)| u32::from(bit) << at).sum());
     draft.length(name);
     for count in [
@@ -265,11 +265,11 @@ pub(in super::super) fn put_clock(place: &mut dyn PayloadBuffer, clock: &Clock) 
     draft.u64(nanos);
     draft.text(&clock.name);
     draft.align();
-    let trouble = &clock.trouble;
-    draft.u64(trouble.skew_ns);
-    draft.u64(trouble.steps_back);
-    draft.u64(trouble.ahead_ns as u64);
-    draft.u64(trouble.wall_step_ns as u64);
+    let faults = &clock.faults;
+    draft.u64(faults.skew_ns);
+    draft.u64(faults.steps_back);
+    draft.u64(faults.ahead_ns as u64);
+    draft.u64(faults.wall_step_ns as u64);
     let (tick, nanos) = clock.until.unwrap_or_default();
     draft.u64(tick.0);
     draft.u64(nanos);

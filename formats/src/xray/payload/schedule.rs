@@ -16,7 +16,7 @@ pub(super) const ACCOUNTS: u8 = 20;
 /// The kind of modules.
 pub const MODULES: u8 = 21;
 /// The state that is not known.
-const NOT_KNOWN: u8 = 3;
+const UNKNOWN_STATE: u8 = 3;
 /// The most rows of a payload.
 const BATCH: usize = 2048;
 /// The most modules of a payload.
@@ -25,7 +25,7 @@ const MODULES_BATCH: usize = 64;
 /// A row of a payload of switches. Threads and CPUs keep their lower bits. Async-signal-safe.
 #[must_use]
 pub fn switch_row(switch: &Switch) -> [u8; 16] {
-    let to = switch.to.map_or(NOT_KNOWN, |state| state as u8);
+    let to = switch.to.map_or(UNKNOWN_STATE, |state| state as u8);
     let place = place(switch.thread.0, switch.cpu.0, to);
     (u128::from(switch.time.0) | u128::from(place) << 64).to_le_bytes()
 }

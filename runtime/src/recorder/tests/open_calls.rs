@@ -288,7 +288,7 @@ fn functions_without_a_row_share_one() {
     rig.write(1 << 27, 50_000, 0);
     rig.write(1 << 27 | EXIT, 50_016, 0);
     let rows = rows(&rig);
-    let own = u64::from(rig.totals().given.load(Relaxed)) - 1;
+    let own = u64::from(rig.totals().rows_with_space.load(Relaxed)) - 1;
     assert_eq!(rows.len() as u64, own + 1);
     assert_eq!(
         rows[0].0,
@@ -454,7 +454,7 @@ fn recursion_is_noted_at_the_first_end() {
             rig.write(word, ticks, 0);
         }
         let nests = |function| {
-            let row = totals::known_row_of(rig.totals(), function);
+            let row = totals::existing_row_of(rig.totals(), function);
             assert_eq!(totals::calls(row).0, function);
             row.nests.load(Relaxed)
         };

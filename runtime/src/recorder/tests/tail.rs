@@ -62,7 +62,7 @@ struct Follower {
 }
 
 impl Follower {
-    fn of(slot: &Slot) -> Follower {
+    fn new(slot: &Slot) -> Follower {
         Follower {
             tail: Tail::new(slot).expect("an owner"),
             decoder: ChunkDecoder::new(),
@@ -103,7 +103,7 @@ impl Follower {
 #[test]
 fn nothing_is_missed_where_the_reader_keeps_up() {
     let rig = Rig::new(4, false);
-    let mut follower = Follower::of(rig.slot());
+    let mut follower = Follower::new(rig.slot());
     assert!(!follower.step(rig.slot(), true));
     for number in 0..200_000 {
         write(rig.slot(), number);
@@ -120,7 +120,7 @@ fn nothing_is_missed_where_the_reader_keeps_up() {
 #[test]
 fn an_unfilled_chunk_waits() {
     let rig = Rig::new(2, false);
-    let mut follower = Follower::of(rig.slot());
+    let mut follower = Follower::new(rig.slot());
     write(rig.slot(), 0);
     assert!(!follower.step(rig.slot(), false));
     assert!(follower.step(rig.slot(), true));
@@ -133,7 +133,7 @@ fn an_unfilled_chunk_waits() {
 #[test]
 fn what_was_overwritten_is_counted() {
     let rig = Rig::new(4, false);
-    let mut follower = Follower::of(rig.slot());
+    let mut follower = Follower::new(rig.slot());
     let mut number = 0;
     // From a part of the first chunk on, three times around the ring; again and again.
     for round in 1..=5 {
@@ -154,7 +154,7 @@ fn beside_a_writer_at_full_speed() {
     for chunks in [2, 3, 16] {
         let rig = Rig::new(chunks, false);
         let (over, slot) = (AtomicBool::new(false), rig.slot());
-        let mut follower = Follower::of(slot);
+        let mut follower = Follower::new(slot);
         thread::scope(|scope| {
             let writer = scope.spawn(|| {
                 for number in 0..RECORDS {
@@ -178,7 +178,7 @@ fn beside_a_writer_at_full_speed() {
 #[test]
 fn another_owner_is_told() {
     let rig = Rig::new(2, false);
-    let mut follower = Follower::of(rig.slot());
+    let mut follower = Follower::new(rig.slot());
     write(rig.slot(), 0);
     rig.slot().generation.fetch_add(1, Relaxed);
     let next = follower.tail.next(rig.slot(), true, &mut follower.buffer);

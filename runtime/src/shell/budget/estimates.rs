@@ -73,9 +73,9 @@ impl FunctionEstimate {
     pub(super) fn change(&mut self, level: Level, tick: Ticks, cpu_ns: u64) {
         if self.level == Level::LookedAt {
             // No later slice covers the remaining time, or confirms its calls.
-            let untold = self.untold(cpu_ns);
-            self.missed += untold;
-            self.missed_variance += untold * untold / 4.0;
+            let unsampled = self.unsampled_calls(cpu_ns);
+            self.missed += unsampled;
+            self.missed_variance += unsampled * unsampled / 4.0;
         }
         (self.level, self.since) = (level, tick);
         (self.off_ns, self.off_from_ns) = (0, cpu_ns);
@@ -144,7 +144,7 @@ impl FunctionEstimate {
     }
 
     /// The calls that no rate covers yet, by the last rate.
-    fn untold(&self, cpu_ns: u64) -> f64 {
+    fn unsampled_calls(&self, cpu_ns: u64) -> f64 {
         let off_ns = self.off_ns + cpu_ns.saturating_sub(self.off_from_ns);
         self.rate * off_ns as f64
     }
@@ -159,19 +159,19 @@ impl FunctionEstimate {
 
     /// The estimate in the form in which the ring stores it.
     pub(super) fn stored(&self, cpu_ns: u64) -> Estimate {
-        let untold = match self.level {
-            Level::LookedAt => self.untold(cpu_ns),
+        let unsampled = match self.level {
+            Level::LookedAt => self.unsampled_calls(cpu_ns),
             Level::Timed | Level::Counted => 0.0,
         };
         Estimate {
             level: self.level,
             since: self.since,
-            missed: (self.missed + untold) as u64,
+            missed: (self.missed + unsampled) as u64,
             // No slice has confirmed the newest calls.
             missed_error: root_of_squares([
                 self.missed_variance.sqrt(),
                 self.missed_unsure,
-                untold / 2.0,
+                unsampled / 2.0,
             ]),
             total: Ticks(self.total as u64),
             own: Ticks(self.own as u64),

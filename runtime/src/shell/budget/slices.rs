@@ -345,7 +345,7 @@ fn estimate_of(functions: &mut [Function], id: u32) -> Option<&mut super::Functi
 /// The open calls of all threads, and how they are counted now.
 fn threads(ring: &Ring) -> Vec<(&'static OpenCalls, u64)> {
     let mut all = Vec::new();
-    for calls in ring.owned_slots().filter_map(open_calls::of) {
+    for calls in ring.owned_slots().filter_map(open_calls::of_slot) {
         all.push((calls, open_calls::progress(calls)));
     }
     all

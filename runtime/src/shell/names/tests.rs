@@ -3,55 +3,55 @@
 use super::person_name;
 
 #[track_caller]
-fn says(path: &str, expected: &str) {
+fn check_name(path: &str, expected: &str) {
     assert_eq!(person_name(&format!("{path}::__FdrHere")), expected);
 }
 
 #[test]
 fn paths_by_hand() {
-    says("a::f", "a::f");
-    says("a::m::T<_>::meth", "a::m::T::meth");
-    says("a::m::T<'_, _, _>::meth", "a::m::T::meth");
-    says("a::m::T<_, u8>::meth", "a::m::T<_, u8>::meth");
-    says("a::m::T<'_, u8>::meth", "a::m::T<'_, u8>::meth");
-    says(
+    check_name("a::f", "a::f");
+    check_name("a::m::T<_>::meth", "a::m::T::meth");
+    check_name("a::m::T<'_, _, _>::meth", "a::m::T::meth");
+    check_name("a::m::T<_, u8>::meth", "a::m::T<_, u8>::meth");
+    check_name("a::m::T<'_, u8>::meth", "a::m::T<'_, u8>::meth");
+    check_name(
         "<a::m::T<_> as a::m::Tr<u8>>::t",
         "<a::m::T as a::m::Tr<u8>>::t",
     );
-    says(
+    check_name(
         "<a::T<_> as a::Tr<alloc::vec::Vec<_>>>::t",
         "<a::T as a::Tr<alloc::vec::Vec>>::t",
     );
-    says("a::other::<impl a::m::U>::o", "a::m::U::o");
-    says("a::other::<impl a::m::U<_>>::o", "a::m::U::o");
-    says(
+    check_name("a::other::<impl a::m::U>::o", "a::m::U::o");
+    check_name("a::other::<impl a::m::U<_>>::o", "a::m::U::o");
+    check_name(
         "a::other::<impl a::m::Tr<u16> for alloc::vec::Vec<u8>>::t::inner",
         "<alloc::vec::Vec<u8> as a::m::Tr<u16>>::t::inner",
     );
-    says("a::m::Tr::default", "a::m::Tr::default");
-    says("<[_] as a::Tr<_>>::t", "<[_] as a::Tr>::t");
-    says(
+    check_name("a::m::Tr::default", "a::m::Tr::default");
+    check_name("<[_] as a::Tr<_>>::t", "<[_] as a::Tr>::t");
+    check_name(
         "a::<impl a::Tr for (u8, [i32; 4])>::t",
         "<(u8, [i32; 4]) as a::Tr>::t",
     );
-    says("<fn(u8) -> u16 as a::Tr>::t", "<fn(u8) -> u16 as a::Tr>::t");
-    says(
+    check_name("<fn(u8) -> u16 as a::Tr>::t", "<fn(u8) -> u16 as a::Tr>::t");
+    check_name(
         "a::<impl a::Tr for fn(&'_ u8) -> &'_ u8>::t",
         "<fn(&u8) -> &u8 as a::Tr>::t",
     );
-    says(
+    check_name(
         "a::<impl a::Tr<dyn for<'a> Fn(&'a u8)> for a::T>::t",
         "<a::T as a::Tr<dyn for<'a> Fn(&'a u8)>>::t",
     );
-    says(
+    check_name(
         "a::<impl a::Tr for for<'a> fn(&'a u8)>::t",
         "<for<'a> fn(&'a u8) as a::Tr>::t",
     );
-    says(
+    check_name(
         "<&mut a::b::<impl a::T>::f::In as a::Tr>::t",
         "<&mut a::T::f::In as a::Tr>::t",
     );
-    says(
+    check_name(
         "<a::T as a::Tr<<u8 as a::X>::Y>>::t",
         "<a::T as a::Tr<<u8 as a::X>::Y>>::t",
     );
@@ -59,35 +59,35 @@ fn paths_by_hand() {
 
 #[test]
 fn segments_that_nobody_wrote_are_left_out() {
-    says("a::f::{{closure}}", "a::f");
-    says("a::f::{{closure}}::{{closure}}::g::{{closure}}", "a::f::g");
-    says("a::_::f", "a::f");
-    says("a::f::_::g::_::h", "a::f::g::h");
-    says("a::f::{{constant}}::g", "a::f::g");
-    says("{{closure}}::g", "g");
-    says("<a::T as a::Tr>::m::{{closure}}", "<a::T as a::Tr>::m");
+    check_name("a::f::{{closure}}", "a::f");
+    check_name("a::f::{{closure}}::{{closure}}::g::{{closure}}", "a::f::g");
+    check_name("a::_::f", "a::f");
+    check_name("a::f::_::g::_::h", "a::f::g::h");
+    check_name("a::f::{{constant}}::g", "a::f::g");
+    check_name("{{closure}}::g", "g");
+    check_name("<a::T as a::Tr>::m::{{closure}}", "<a::T as a::Tr>::m");
 }
 
 #[test]
 fn constants_that_repeat_parameters_are_left_out() {
-    says("a::Matrix<_, ROWS, COLUMNS>::mul", "a::Matrix::mul");
-    says("a::Matrix<_, 3, 4>::mul", "a::Matrix<_, 3, 4>::mul");
-    says("a::T<N>::f", "a::T::f");
+    check_name("a::Matrix<_, ROWS, COLUMNS>::mul", "a::Matrix::mul");
+    check_name("a::Matrix<_, 3, 4>::mul", "a::Matrix<_, 3, 4>::mul");
+    check_name("a::T<N>::f", "a::T::f");
     for value in [
         "u8", "i128", "f64", "usize", "bool", "char", "str", "true", "false", "7", "-7", "'x'",
     ] {
-        says(&format!("a::T<{value}>::f"), &format!("a::T<{value}>::f"));
+        check_name(&format!("a::T<{value}>::f"), &format!("a::T<{value}>::f"));
     }
 }
 
 #[test]
 fn raw_identifiers_lose_their_mark() {
-    says("a::r#loop", "a::loop");
-    says(
+    check_name("a::r#loop", "a::loop");
+    check_name(
         "a::r#type::r#Fn<a::r#mod::X>::r#match",
         "a::type::Fn<a::mod::X>::match",
     );
-    says("<a::r#T as a::r#Tr>::r#dyn", "<a::T as a::Tr>::dyn");
+    check_name("<a::r#T as a::r#Tr>::r#dyn", "<a::T as a::Tr>::dyn");
 }
 
 #[test]

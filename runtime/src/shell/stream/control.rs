@@ -29,7 +29,7 @@ pub(super) static CONTROL: Control = Control {
     runs: AtomicU32::new(NOT),
     tid: AtomicU32::new(0),
     wake_word: AtomicU32::new(0),
-    asked: AtomicU64::new(0),
+    requested: AtomicU64::new(0),
     answered: AtomicU64::new(0),
     stop: AtomicBool::new(false),
     steps: AtomicU64::new(0),
@@ -49,7 +49,7 @@ pub(super) struct Control {
     /// The word that the thread sleeps on.
     wake_word: AtomicU32,
     /// How many flushes were requested, and the number of the last one that was answered.
-    asked: AtomicU64,
+    requested: AtomicU64,
     answered: AtomicU64,
     /// Whether the process ends.
     stop: AtomicBool,
@@ -103,7 +103,7 @@ impl Control {
     /// Called if there is no thread after all, and in the child of a fork. Async-signal-safe.
     pub(super) fn forget(&self) {
         for number in [
-            &self.asked,
+            &self.requested,
             &self.answered,
             &self.streamed,
             &self.lost,
@@ -147,7 +147,7 @@ impl Control {
 
     /// Makes the thread hand over all records made so far. Returns false if it did not do so in time.
     pub(super) fn flush(&self) -> bool {
-        let ticket = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        let ticket = self.requested.fetch_add(1, Ordering::AcqRel) + 1;
         self.wait(|| self.answered.load(Ordering::Acquire) >= ticket)
     }
 
@@ -197,9 +197,9 @@ impl Control {
     }
 
     /// The number of the next flush to answer. `None` if no flush is requested.
-    pub(super) fn wanted(&self) -> Option<u64> {
-        let asked = self.asked.load(Ordering::Acquire);
-        (asked > self.answered.load(Ordering::Relaxed)).then_some(asked)
+    pub(super) fn pending_flush(&self) -> Option<u64> {
+        let requested = self.requested.load(Ordering::Acquire);
+        (requested > self.answered.load(Ordering::Relaxed)).then_some(requested)
     }
 
     pub(super) fn answer(&self, ticket: u64) {
@@ -226,8 +226,8 @@ impl Control {
         self.wake_word.load(Ordering::Acquire)
     }
 
-    /// Sleeps until another thread changes the word. Returns at once if the word is not `seen`.
-    pub(super) fn sleep(&self, seen: u32, most: Duration) {
-        sys::thread::wait(&CONTROL.wake_word, seen, Some(most));
+    /// Sleeps until another thread changes the word. Returns at once if the word is not `expected`.
+    pub(super) fn sleep(&self, expected: u32, most: Duration) {
+        sys::thread::wait(&CONTROL.wake_word, expected, Some(most));
     }
 }

@@ -33,7 +33,7 @@ pub(super) struct Endpoint {
     wait: Duration,
     /// The writer of a peer that went away.
     detached: Option<DetachedWriter>,
-    told: PrintedWarnings,
+    printed: PrintedWarnings,
 }
 
 /// The destination of the trace.
@@ -77,7 +77,7 @@ impl Endpoint {
             next: Some(Instant::now()),
             wait: FIRST_WAIT,
             detached: None,
-            told: PrintedWarnings::default(),
+            printed: PrintedWarnings::default(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Endpoint {
             while let Some(socket) = connection::accept() {
                 if receivers.len() < MAX_CLIENTS {
                     receivers.push(Receiver::peer(socket, self.target, &info(), None)?);
-                } else if !std::mem::replace(&mut self.told.too_many, true) {
+                } else if !std::mem::replace(&mut self.printed.too_many, true) {
                     messages::warn(format_args!("more than {MAX_CLIENTS} clients: turned away"));
                 }
             }
@@ -151,7 +151,7 @@ impl Endpoint {
         receivers: &mut Vec<Receiver>,
         info: &TraceInfo,
     ) -> io::Result<()> {
-        if self.told.absent || self.told.lost {
+        if self.printed.absent || self.printed.lost {
             messages::info(format_args!("{}: connected", self.name()));
         }
         self.wait = FIRST_WAIT;
@@ -165,7 +165,7 @@ impl Endpoint {
     }
 
     fn absent(&mut self, error: &io::Error) {
-        if !std::mem::replace(&mut self.told.absent, true) && !self.told.lost {
+        if !std::mem::replace(&mut self.printed.absent, true) && !self.printed.lost {
             let name = self.name();
             messages::warn(format_args!(
                 "{name}: {error}; what the rings can't hold until it is there is lost"
@@ -190,7 +190,7 @@ impl Endpoint {
             Destination::Path { .. } => "what follows is lost",
         };
         let name = self.name();
-        if std::mem::replace(&mut self.told.lost, true) {
+        if std::mem::replace(&mut self.printed.lost, true) {
             messages::info(format_args!("{name}: {error}: {what}"));
         } else {
             messages::warn(format_args!("{name}: {error}: {what}"));

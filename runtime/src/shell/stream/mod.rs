@@ -89,12 +89,12 @@ fn run(place: PathBuf, table: DescriptorTable) {
     };
     let mut stream_thread = StreamThread::new(ring, state, place.clone());
     stream_thread.run();
-    failures::say_losses(state.config.format.0, &stream_thread.losses);
+    failures::print_losses(state.config.format.0, &stream_thread.losses);
     if let Some(error) = stream_thread.failed.take() {
         CONTROL.fail();
-        failures::say_failed(&failures::why_not(&place, error));
+        failures::print_no_trace(&failures::why_not(&place, error));
     } else if trace_info::has_any(ring) || ring.is_lost() {
-        say_totals(CONTROL.totals(), &format!("to {}", place.display()));
+        print_totals(CONTROL.totals(), &format!("to {}", place.display()));
     }
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         let why = format!("{}: nobody is there to take it", path.display());
         return Err(Error::failed(&why, "start `fdr listen` there"));
     }
-    say_totals(CONTROL.totals(), &format!("to {} so far", path.display()));
+    print_totals(CONTROL.totals(), &format!("to {} so far", path.display()));
     let of_slot = |slot| counts::count(slot).map_or(0, |(_, counts)| counts.dropped);
     let dropped = ring.owned_slots().map(of_slot).sum::<u64>();
     Ok(Dump {
@@ -144,8 +144,8 @@ pub(crate) fn finish() -> Result<(), Error> {
     }
     if !in_time {
         let mut totals = CONTROL.totals();
-        totals.lost = trace_info::asked_for(ring).saturating_sub(totals.streamed);
-        say_totals(totals, "before the stream stood still");
+        totals.lost = trace_info::recorded(ring).saturating_sub(totals.streamed);
+        print_totals(totals, "before the stream stood still");
     }
     if CONTROL.has_failed() {
         return Err(Error::failed(
@@ -156,7 +156,7 @@ pub(crate) fn finish() -> Result<(), Error> {
     Ok(())
 }
 
-fn say_totals(totals: Totals, how: &str) {
+fn print_totals(totals: Totals, how: &str) {
     let Totals {
         streamed,
         lost,

@@ -25,7 +25,7 @@ pub(super) struct Batch {
     /// For each of its threads: whether any record of the thread was ever taken.
     pub(super) threads: Vec<Rc<Cell<bool>>>,
     /// Whether a receiver has taken all of it.
-    pub(super) taken: Cell<bool>,
+    pub(super) is_received: Cell<bool>,
 }
 
 /// A receiver's position in the records of one thread.
@@ -259,7 +259,7 @@ impl Receiver {
     }
 
     /// Counts records of the thread that were given to the receiver.
-    pub(super) fn count_given(&mut self, key: usize, records: u64) {
+    pub(super) fn count_delivered(&mut self, key: usize, records: u64) {
         let given = self.threads.entry(key).or_default();
         given.position += records;
         given.records += records;
@@ -361,7 +361,7 @@ impl Receiver {
     }
 
     /// The batch that the receiver has taken. Each batch is returned once.
-    pub(super) fn taken(&mut self) -> Option<Rc<Batch>> {
+    pub(super) fn take_received(&mut self) -> Option<Rc<Batch>> {
         self.batch.take()
     }
 
@@ -412,10 +412,10 @@ impl Receiver {
 pub(super) struct AllReceivers<'a>(pub(super) &'a mut [Receiver]);
 
 impl AllReceivers<'_> {
-    fn each(&mut self, mut tell: impl FnMut(&mut dyn Writer)) {
+    fn each(&mut self, mut step: impl FnMut(&mut dyn Writer)) {
         let ready = self.0.iter_mut().filter(|receiver| receiver.is_ready());
         for writer in ready.filter_map(|receiver| receiver.writer.as_mut()) {
-            tell(&mut **writer);
+            step(&mut **writer);
         }
     }
 }

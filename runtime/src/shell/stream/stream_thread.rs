@@ -45,7 +45,7 @@ struct Followed {
     decoder: ChunkDecoder,
     thread: Thread,
     /// Whether any record of the thread was ever taken.
-    taken: Rc<Cell<bool>>,
+    was_received: Rc<Cell<bool>>,
 }
 
 /// The state of the stream's thread.
@@ -100,23 +100,23 @@ impl StreamThread {
         let mut end = None;
         loop {
             let wake_word = CONTROL.wake_word();
-            let (stops, wanted) = (CONTROL.stops(), CONTROL.wanted());
+            let (stops, flush) = (CONTROL.stops(), CONTROL.pending_flush());
             self.accept_receivers();
             self.push();
-            let partial = stops || wanted.is_some() || last_partial.elapsed() >= PARTIAL;
+            let partial = stops || flush.is_some() || last_partial.elapsed() >= PARTIAL;
             if partial {
                 last_partial = Instant::now();
             }
             let more = self.round(partial);
             CONTROL.publish(self.totals, self.receivers.len());
             let idle = self.receivers.iter().all(Receiver::is_ready);
-            rounds = if stops || wanted.is_some() {
+            rounds = if stops || flush.is_some() {
                 rounds + usize::from(idle)
             } else {
                 0
             };
             let done = self.receivers.is_empty() || idle && (!more || rounds > chunks + 1);
-            if let Some(ticket) = wanted.filter(|_| done) {
+            if let Some(ticket) = flush.filter(|_| done) {
                 CONTROL.answer(ticket);
                 rounds = 0;
             }
@@ -233,17 +233,17 @@ impl StreamThread {
         let Some(followed) = self.slots.get_mut(&key) else {
             return;
         };
-        let ready = |receivers: &mut Vec<Receiver>, tell: &mut dyn FnMut(&mut Receiver)| {
+        let ready = |receivers: &mut Vec<Receiver>, step: &mut dyn FnMut(&mut Receiver)| {
             receivers
                 .iter_mut()
                 .filter(|receiver| receiver.is_ready())
-                .for_each(tell);
+                .for_each(step);
         };
         let Followed {
             tail,
             decoder,
             thread,
-            taken,
+            was_received,
         } = followed;
         ready(&mut self.receivers, &mut |receiver| {
             receiver.begin(key, thread, first, decoder)
@@ -251,12 +251,12 @@ impl StreamThread {
         let bytes = self.buffer.get(..bytes).unwrap_or(&[]);
         let records = decoder.decode(bytes, &mut AllReceivers(&mut self.receivers));
         ready(&mut self.receivers, &mut |receiver| {
-            receiver.count_given(key, records)
+            receiver.count_delivered(key, records)
         });
         tail.took(first, records);
         if records > 0 {
             self.batch.records += records;
-            self.batch.threads.push(Rc::clone(taken));
+            self.batch.threads.push(Rc::clone(was_received));
         }
     }
 
@@ -331,7 +331,7 @@ impl StreamThread {
         for mut receiver in std::mem::take(&mut self.receivers) {
             match receiver.push() {
                 Sent::All => {
-                    if let Some(batch) = receiver.taken() {
+                    if let Some(batch) = receiver.take_received() {
                         CONTROL.count_step();
                         self.took(&batch);
                     }
@@ -351,7 +351,7 @@ impl StreamThread {
 
     /// Counts the records of a batch as streamed, when the first receiver has taken it.
     fn took(&mut self, batch: &Batch) {
-        if batch.taken.replace(true) {
+        if batch.is_received.replace(true) {
             return;
         }
         self.totals.streamed += batch.records;
@@ -389,7 +389,7 @@ impl StreamThread {
         let totals = &mut self.totals;
         self.in_flight.retain(|batch| {
             let over = Rc::strong_count(batch) == 1;
-            if over && !batch.taken.get() {
+            if over && !batch.is_received.get() {
                 totals.lost += batch.records;
             }
             !over
@@ -410,7 +410,7 @@ fn follow(slot: &Slot) -> Option<Followed> {
         },
         tail,
         decoder: ChunkDecoder::new(),
-        taken: Rc::new(Cell::new(false)),
+        was_received: Rc::new(Cell::new(false)),
     })
 }
 

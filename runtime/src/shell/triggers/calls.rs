@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::text::owned;
-use fdr_formats::trigger::{Event, Reason, SlowCall, Trigger, What};
+use fdr_formats::trigger::{Event, Occurrence, Reason, SlowCall, Trigger};
 use fdr_formats::{moments, text};
 
 use super::{Due, Progress, as_ns, triggers};
@@ -75,7 +75,7 @@ pub(super) fn is_of(trigger: &Trigger, call: &watch::SlowCall) -> bool {
 /// The dump of a slow call: its reason, and the call's beginning and end as named moments.
 pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
     let Some(state) = state() else {
-        return Due::of(trigger, "");
+        return Due::from_trigger(trigger, "");
     };
     let name = owned(table().name_of(call.function));
     let hz = state.frequency().hz;
@@ -89,7 +89,7 @@ pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
     let thread_name = String::from_utf8_lossy(thread_name.as_flattened());
     let reason = Reason {
         trigger: &trigger.text,
-        what: What::Call(SlowCall {
+        occurrence: Occurrence::Call(SlowCall {
             function: text::last(&name, MAX_NAME),
             took_ns: nanos(call.ticks, hz),
             returned: call.returned,
@@ -109,7 +109,7 @@ pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
     Due {
         marks,
         thread: Some(call.thread),
-        ..Due::because(format!("{reason}"))
+        ..Due::from_reason(format!("{reason}"))
     }
 }
 

@@ -123,7 +123,7 @@ fn a_room_without_a_row_is_refused() {
 fn the_page_has_each_row() {
     let page = "| `low` | no other | x |\n| `middle` | low | x |\n| `high` | low, middle | x |\n";
     assert_eq!(
-        whats(&told(&ROWS, page)),
+        whats(&page_findings(&ROWS, page)),
         ["ARCHITECTURE.md: the map of rooms lacks the row `| `high` | middle |`"]
     );
 }

@@ -31,7 +31,7 @@ use crate::selection::{self, Filtering};
 use crate::{memory, trace, ui};
 
 /// Functions that are shown unless the user says otherwise.
-const SHOWN: usize = 3;
+const DEFAULT_FUNCTIONS: usize = 3;
 
 /// What is known of one function.
 struct Distribution {
@@ -144,17 +144,17 @@ fn find(
     }
     let called = figures.functions.keys();
     let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
-    let wanted = Selection {
+    let selection = Selection {
         filter: Some(functions.clone()),
         sort: Key::Calls,
         reverse: false,
         limit: None,
         per_thread: false,
     };
-    let mut report = Report::new(info, figures, &wanted)?;
+    let mut report = Report::new(info, figures, &selection)?;
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
     if !options.window && options.selection.is_everything() {
-        report.show_whole(info, &wanted)?;
+        report.show_whole(info, &selection)?;
     }
     if report.rows.is_empty() {
         let called: Vec<&str> = called.iter().map(String::as_str).collect();
@@ -165,7 +165,11 @@ fn find(
         false => BTreeMap::new(),
     };
     let limit = options.limit.map(NonZeroUsize::get);
-    let most = limit.unwrap_or(if options.json { usize::MAX } else { SHOWN });
+    let most = limit.unwrap_or(if options.json {
+        usize::MAX
+    } else {
+        DEFAULT_FUNCTIONS
+    });
     let hidden = report.rows.len().saturating_sub(most);
     let mut list = Vec::new();
     for row in report.rows.into_iter().take(most) {

@@ -56,7 +56,7 @@ pub(super) fn draw(
     for (nth, &count) in counts.iter().enumerate().filter(|(_, count)| **count > 0.0) {
         let (from, until) = (edge(nth), edge(nth + 1));
         let tall = (count / most * height).max(0.8);
-        let said = format!(
+        let title = format!(
             "{} to {}: {}",
             ui::duration(from.round() as u64),
             ui::duration(until.round() as u64),
@@ -65,7 +65,7 @@ pub(super) fn draw(
         let fill = colour(&distribution.modes, (from * until).sqrt());
         writeln!(
             out,
-            "<rect x=\"{:.2}\" y=\"{:.2}\" width=\"{:.2}\" height=\"{tall:.2}\" fill=\"{fill}\"><title>{said}</title></rect>",
+            "<rect x=\"{:.2}\" y=\"{:.2}\" width=\"{:.2}\" height=\"{tall:.2}\" fill=\"{fill}\"><title>{title}</title></rect>",
             LEFT + nth as f64 * width,
             floor - tall,
             (width - 0.6).max(0.4),
@@ -95,13 +95,13 @@ fn heading(
     let name = svg::fitting_name(&distribution.row.name, room);
     svg::text(out, 20.0, 22.0, &name, bold)?;
     let calls = ui::things(distribution.durations.calls, "call");
-    let of = match (is_whole_run, info.program.as_str()) {
+    let subject = match (is_whole_run, info.program.as_str()) {
         (true, "") => "the whole run".to_owned(),
         (false, "") => "the trace".to_owned(),
         (true, program) => format!("the whole run of {program}"),
         (false, program) => format!("the trace of {program}"),
     };
-    let mut line = format!("{calls} of {of}");
+    let mut line = format!("{calls} of {subject}");
     if let Some(max) = distribution.row.max_ns {
         line.push_str(&format!(" · max {}", ui::duration(max)));
     }

@@ -67,7 +67,7 @@ pub(super) struct SlowTask {
     /// Most of the excess is in its polls. `None`: it took no longer than usual.
     pub(super) is_busy: Option<bool>,
     /// Polls that have records.
-    pub(super) known_polls: u64,
+    pub(super) recorded_polls: u64,
     pub(super) between: Option<PollGap>,
     /// The longest poll, as a call.
     pub(super) poll: Option<Finding>,
@@ -88,20 +88,20 @@ pub(super) struct SlowTasks {
 }
 
 pub(super) fn find(
-    asked: &Query<'_>,
+    query: &Query<'_>,
     by: Option<&str>,
     trace: &Path,
     source: &dyn Source,
 ) -> anyhow::Result<SlowTasks> {
     let about = |error| trace::about(trace, error);
     let progress = Progress::new(source);
-    let seen = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
+    let trace_tasks = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
     drop(progress);
-    let seen = seen.map_err(about)?;
-    let usual = usual_tasks(&seen);
-    let mut list = choose(asked, source.info(), &seen, &usual);
-    let wanted = list.iter().map(|slow| slow.id).collect();
-    let passes = stacks::run(source, || PollPass::new(&wanted)).map_err(about)?;
+    let trace_tasks = trace_tasks.map_err(about)?;
+    let usual = usual_tasks(&trace_tasks);
+    let mut list = choose(query, source.info(), &trace_tasks, &usual);
+    let ids = list.iter().map(|slow| slow.id).collect();
+    let passes = stacks::run(source, || PollPass::new(&ids)).map_err(about)?;
     let mut polls = PollPass::gather(passes);
     let report = Report::of_all(trace, source)?;
     let calls: HashMap<FunctionId, Usual> = report.rows.iter().filter_map(usual_of).collect();
@@ -115,9 +115,9 @@ pub(super) fn find(
     let mut longest: HashMap<u64, SlowCall> = HashMap::new();
     for slow in &mut list {
         let polls = polls.remove(&slow.id).unwrap_or_default();
-        slow.known_polls = polls.len() as u64;
+        slow.recorded_polls = polls.len() as u64;
         slow.notes = notes.remove(&slow.id).unwrap_or_default();
-        slow.between = longest_between(&polls, slow, &seen);
+        slow.between = longest_between(&polls, slow, &trace_tasks);
         let poll = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
         if let Some(poll) = poll.filter(|_| slow.is_busy == Some(true)) {
             longest.insert(slow.id, as_call(poll));
@@ -153,10 +153,10 @@ fn as_call(poll: &Poll) -> SlowCall {
 }
 
 /// What is usual, of each function whose tasks finished.
-fn usual_tasks(seen: &TraceTasks) -> HashMap<FunctionId, UsualTask> {
+fn usual_tasks(trace_tasks: &TraceTasks) -> HashMap<FunctionId, UsualTask> {
     let mut times: HashMap<FunctionId, (Vec<u64>, Vec<u64>)> = HashMap::new();
     let finished = |task: &&Task| task.state == fdr_formats::notes::task_state::FINISHED;
-    for task in seen.tasks.values().filter(finished) {
+    for task in trace_tasks.tasks.values().filter(finished) {
         let (elapsed, busy) = times.entry(task.function).or_default();
         elapsed.push(task.elapsed);
         busy.push(task.busy.min(task.elapsed));
@@ -186,26 +186,26 @@ fn quantile(sorted: &[u64], percent: usize) -> u64 {
 
 /// The tasks with the largest excess. A task inside of one that is shown is not shown by itself.
 fn choose(
-    asked: &Query<'_>,
+    query: &Query<'_>,
     info: &TraceInfo,
-    seen: &TraceTasks,
+    trace_tasks: &TraceTasks,
     usual: &HashMap<FunctionId, UsualTask>,
 ) -> Vec<SlowTask> {
     let clock = &info.clock;
-    let end = info.end.unwrap_or_default().max(seen.last);
+    let end = info.end.unwrap_or_default().max(trace_tasks.last);
     let mut found: Vec<SlowTask> = Vec::new();
-    for (id, task) in &seen.tasks {
+    for (id, task) in &trace_tasks.tasks {
         let open = match task.has_ended() {
             true => 0,
             false => end.since(task.time).0,
         };
         let elapsed = task.elapsed.saturating_add(open);
         let usual = usual.get(&task.function).copied().unwrap_or_default();
-        let filter = asked.filter;
+        let filter = query.filter;
         if filter.is_some_and(|filter| !filter.matches(&name_of(info, task.function))) {
             continue;
         }
-        let least = match asked.over {
+        let least = match query.over {
             Some(over) => ticks(clock, over),
             None if filter.is_some() => 0,
             None if usual.tasks < ENOUGH_CALLS => continue,
@@ -230,7 +230,7 @@ fn choose(
             busy,
             usual,
             is_busy: (excess > 0).then_some(busy_excess as f64 >= MAX * excess as f64),
-            known_polls: 0,
+            recorded_polls: 0,
             between: None,
             poll: None,
             notes: TaskNotes::default(),
@@ -241,9 +241,11 @@ fn choose(
     let mut shown: Vec<SlowTask> = Vec::new();
     for slow in found {
         let of_function = |other: &&SlowTask| other.task.function == slow.task.function;
-        let is_full = shown.iter().filter(of_function).count() >= asked.of_each;
-        let is_inside = shown.iter().any(|other| related(seen, slow.id, other.id));
-        if !is_full && !is_inside && shown.len() < asked.most {
+        let is_full = shown.iter().filter(of_function).count() >= query.of_each;
+        let is_inside = shown
+            .iter()
+            .any(|other| related(trace_tasks, slow.id, other.id));
+        if !is_full && !is_inside && shown.len() < query.most {
             shown.push(slow);
         }
     }
@@ -251,12 +253,13 @@ fn choose(
 }
 
 /// Whether one of two tasks is inside of the other.
-fn related(seen: &TraceTasks, one: u64, other: u64) -> bool {
-    seen.is_inside(one, |task| task == other) || seen.is_inside(other, |task| task == one)
+fn related(trace_tasks: &TraceTasks, one: u64, other: u64) -> bool {
+    trace_tasks.is_inside(one, |task| task == other)
+        || trace_tasks.is_inside(other, |task| task == one)
 }
 
 /// The longest time between two polls that have records, or before the end of a task that has not ended.
-fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &TraceTasks) -> Option<PollGap> {
+fn longest_between(polls: &[Poll], slow: &SlowTask, trace_tasks: &TraceTasks) -> Option<PollGap> {
     let ends = polls.iter().map(|poll| (poll.number, poll.end));
     let open = (!slow.task.has_ended()).then_some(slow.end);
     let begins = polls.iter().skip(1).map(|poll| poll.start).chain(open);
@@ -266,13 +269,18 @@ fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &TraceTasks) -> Option
         after,
         from,
         until,
-        awaited: awaited(seen, slow.id, from, until),
+        awaited: awaited(trace_tasks, slow.id, from, until),
         meanwhile: None,
     })
 }
 
 /// The innermost task inside of another that lasted for most of a stretch.
-fn awaited(seen: &TraceTasks, task: u64, from: Ticks, until: Ticks) -> Option<(u64, FunctionId)> {
+fn awaited(
+    trace_tasks: &TraceTasks,
+    task: u64,
+    from: Ticks,
+    until: Ticks,
+) -> Option<(u64, FunctionId)> {
     let lasts = |id: &u64, inner: &Task| {
         let start = Ticks(inner.time.0.saturating_sub(inner.elapsed));
         let end = match inner.has_ended() {
@@ -286,7 +294,10 @@ fn awaited(seen: &TraceTasks, task: u64, from: Ticks, until: Ticks) -> Option<(u
     let mut found = None;
     let mut outer = task;
     for _ in 0..64 {
-        let inside = seen.tasks.iter().filter(|(_, inner)| inner.parent == outer);
+        let inside = trace_tasks
+            .tasks
+            .iter()
+            .filter(|(_, inner)| inner.parent == outer);
         let longest =
             inside.filter_map(|(id, inner)| Some((lasts(id, inner)?, *id, inner.function)));
         let Some((_, id, function)) = longest.max_by_key(|(lasts, ..)| *lasts) else {
@@ -315,7 +326,7 @@ fn look_between(
     let states = crate::off_cpu::states_of(source.info());
     let pass = || OverlapPass::new(&stretches, states.as_deref());
     let passes = stacks::run(source, pass).map_err(|error| trace::about(trace, error))?;
-    let (seen, waits_for_it) = OverlapPass::gather(passes);
+    let (presences, waits_for_it) = OverlapPass::gather(passes);
     for slow in list {
         let Some(between) = &mut slow.between else {
             continue;
@@ -330,7 +341,7 @@ fn look_between(
             always,
             waits_for_it: &waits_for_it,
         };
-        between.meanwhile = cause::meanwhile(&seen, &compared);
+        between.meanwhile = cause::meanwhile(&presences, &compared);
     }
     Ok(())
 }

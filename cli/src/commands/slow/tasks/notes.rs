@@ -54,14 +54,14 @@ impl Stretches {
 /// What a task says.
 #[derive(Debug, Default)]
 pub(in crate::commands::slow) struct TaskNotes {
-    said: PathNotes,
+    path_notes: PathNotes,
     pub(in crate::commands::slow) events: Events,
 }
 
 impl TaskNotes {
     /// The arguments of its function, if it has some.
     pub(in crate::commands::slow) fn arguments(&self, function: FunctionId) -> Vec<CallNotes> {
-        CallNotes::new(function, self.said.clone())
+        CallNotes::new(function, self.path_notes.clone())
             .into_iter()
             .collect()
     }
@@ -88,7 +88,7 @@ impl<'a> NotePass<'a> {
         let mut all: HashMap<u64, TaskNotes> = HashMap::new();
         for (task, more) in passes.into_iter().flat_map(|pass| pass.found) {
             let notes = all.entry(task).or_default();
-            notes.said.add(more.said);
+            notes.path_notes.add(more.path_notes);
             notes.events.add(more.events);
         }
         all
@@ -117,7 +117,7 @@ impl Pass for NotePass<'_> {
         if kind == NoteKind::Event && form_of(body) == Some(Form::Instant) {
             return notes.events.take(time, kind, body);
         }
-        let of = match Note::decode(kind, body) {
+        let function = match Note::decode(kind, body) {
             Some(Note::Arguments { function, .. }) => function,
             Some(Note::Event { name, form, .. })
                 if Form::from_number(form) == Some(Form::Begin) =>
@@ -126,8 +126,8 @@ impl Pass for NotePass<'_> {
             }
             _ => return,
         };
-        if poll.is_first && time == poll.start && of == poll.function.0 {
-            notes.said.take(kind, body);
+        if poll.is_first && time == poll.start && function == poll.function.0 {
+            notes.path_notes.take(kind, body);
         }
     }
 }

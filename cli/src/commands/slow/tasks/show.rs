@@ -229,7 +229,7 @@ fn one<'a>(info: &'a TraceInfo, found: &SlowTasks, slow: &'a SlowTask) -> TaskRo
         busy_ns: nanos(slow.busy),
         waiting_ns: nanos(slow.waiting()),
         polls: slow.task.polls,
-        polls_with_records: slow.known_polls,
+        polls_with_records: slow.recorded_polls,
         usual: Usual {
             tasks: usual.tasks,
             p50_ns: nanos(usual.p50),

@@ -37,7 +37,7 @@ pub(super) fn a_copy_beside_a_writer_that_wraps() {
 /// A slot of three chunks, of which two have space and are full.
 fn rig_without_space() -> Rig {
     let rig = rig_of(3, 0);
-    rig.slot().given.store(2, Relaxed);
+    rig.slot().chunks_with_space.store(2, Relaxed);
     (1..=TWO_CHUNKS).for_each(|number| make(rig.slot(), number));
     watch(rig.slot());
     rig.slot().chunks.watch();

@@ -36,14 +36,17 @@ fn a_wait_beside(
         write((FN_2 | EXIT, 1003));
         write((FN_4, 1004));
     });
-    let (thread, function) = wait::seen(Some(small.ring), &holders(word));
+    let (thread, function) = wait::find_holder(Some(small.ring), &holders(word));
     assert!(
         function == 0 || (thread, function) == (FORMER, 2),
         "{thread}: {function}"
     );
     holder.join().expect("the holder");
     begin(word, me);
-    assert_eq!(wait::seen(Some(small.ring), &holders(word)), (FORMER, 4));
+    assert_eq!(
+        wait::find_holder(Some(small.ring), &holders(word)),
+        (FORMER, 4)
+    );
 }
 
 pub(super) fn a_wait_beside_its_owner() {

@@ -94,11 +94,11 @@ const SPARE: &[(&str, &str)] = &[
         "the last fence in `made` comes before it",
     ),
     (
-        "ring/counts: first_kept: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
+        "ring/counts: records_before_oldest: let head = slot.chunk.load(Ordering::Acquire); without its ordering",
         "the mark's number is loaded with Acquire too; one of the two is enough",
     ),
     (
-        "ring/counts: first_kept: let before = oldest.number.load(Ordering::Acquire); without its ordering",
+        "ring/counts: records_before_oldest: let before = oldest.number.load(Ordering::Acquire); without its ordering",
         "the other of the two",
     ),
     (

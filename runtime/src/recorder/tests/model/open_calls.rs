@@ -102,7 +102,7 @@ struct State {
 }
 
 impl State {
-    fn of(snapshot: &Snapshot) -> State {
+    fn from_snapshot(snapshot: &Snapshot) -> State {
         let counts = snapshot.counts;
         let parts = counts.readable + counts.overwritten + counts.dropped + counts.summarised;
         assert_eq!(counts.recorded, parts, "{counts:?}");
@@ -128,7 +128,7 @@ impl State {
     fn now(slot: &Slot) -> State {
         let mut snapshot = Snapshot::default();
         assert!(snapshot.take(slot));
-        State::of(&snapshot)
+        State::from_snapshot(&snapshot)
     }
 }
 
@@ -167,7 +167,7 @@ fn copy_beside(scene: Scene) {
     let (rig, writer) = steps(scene, watch_open);
     let mut snapshot = Snapshot::default();
     if snapshot.take(lasting(rig.slot())) && snapshot.has_open_calls() {
-        let found = State::of(&snapshot);
+        let found = State::from_snapshot(&snapshot);
         let is_at = |at: &usize| {
             let state = &states[*at];
             let may_lack = *at > 0 && states[*at - 1].counts.summarised < state.counts.summarised;
@@ -287,7 +287,7 @@ pub(super) fn a_copy_beside_a_note_of_arguments() {
     let words = &rig.open_calls().arguments_words[..5];
     words.iter().for_each(|word| word.watch());
     let writer = loom::thread::spawn(move || {
-        let calls = open_calls::of(slot).expect("open calls");
+        let calls = open_calls::of_slot(slot).expect("open calls");
         (0..3).for_each(|step| make(calls, slot, step));
     });
     if let Some(found) = with_notes(slot) {
@@ -398,7 +398,7 @@ pub(super) fn a_copy_of_open_calls_that_change_hands() {
     let other = takes(&small);
     let mut snapshot = Snapshot::default();
     if snapshot.take(slot) {
-        let state = State::of(&snapshot);
+        let state = State::from_snapshot(&snapshot);
         match snapshot.owner.tid {
             FORMER => assert_eq!(state.edges, ["+3 at 1", "+1 at 1000", "+2 at 1010"]),
             _ => assert!(state.edges.is_empty(), "{state:?}"),

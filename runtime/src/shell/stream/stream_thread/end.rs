@@ -66,7 +66,7 @@ impl StreamThread {
         if self.failed.is_some() && self.endpoint.is_path() {
             self.totals.streamed = 0;
         }
-        let all = trace_info::asked_for(self.ring);
+        let all = trace_info::recorded(self.ring);
         self.totals.lost = all.saturating_sub(self.totals.streamed);
         CONTROL.publish(self.totals, 0);
     }

@@ -221,7 +221,7 @@ fn one_round(
             one();
             new.join().map_err(|_| "a thread panicked")?;
         }
-        3 if does(round::APART) => apart(wanted, number)?,
+        3 if does(round::APART) => thread_with_own_table(wanted, number)?,
         0 => {
             kin::children(wanted, kinds, number)?;
             if does(round::SHARING) {
@@ -242,7 +242,7 @@ fn one_round(
 }
 
 /// A thread that has its own table: it closes all, and its file is at all numbers.
-fn apart(wanted: DescriptorTask, number: u64) -> Result<(), String> {
+fn thread_with_own_table(wanted: DescriptorTask, number: u64) -> Result<(), String> {
     let apart = move || {
         // SAFETY: a plain system call on this thread.
         if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
