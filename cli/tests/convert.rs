@@ -15,9 +15,9 @@ use fdr_formats::registry::targets;
 use fdr_formats::writer::Kind;
 use serde_json::{Value, json};
 
-/// Figures less what a format could not hold, as far as that was said: gaps.
-fn less(mut figures: Value, said: &str) -> Value {
-    if said.contains(": 120 missing records") {
+/// Figures less what a format could not hold, as far as that was reported: gaps.
+fn without_losses(mut figures: Value, messages: &str) -> Value {
+    if messages.contains(": 120 missing records") {
         figures["lost_records"] = json!(0);
         let threads = figures["threads"].as_array_mut().expect("threads");
         threads
@@ -38,14 +38,18 @@ fn reports_survive_every_format_and_back() {
     assert_eq!(wanted["balance"]["clipped_calls"], 9);
     for first in targets() {
         let there = folder.file(&format!("{}.first", first.name));
-        let said = convert(&trace, first, &there);
-        let wanted = less(wanted.clone(), &said);
+        let messages = convert(&trace, first, &there);
+        let wanted = without_losses(wanted.clone(), &messages);
         assert_eq!(figures(&there), wanted, "{}", first.name);
         for second in targets() {
             let back = folder.file(&format!("{}-{}", first.name, second.name));
-            let said = convert(&there, second, &back);
+            let messages = convert(&there, second, &back);
             let pair = format!("{} to {}", first.name, second.name);
-            assert_eq!(figures(&back), less(wanted.clone(), &said), "{pair}");
+            assert_eq!(
+                figures(&back),
+                without_losses(wanted.clone(), &messages),
+                "{pair}"
+            );
         }
     }
 }
@@ -63,9 +67,9 @@ fn what_is_whole_before_is_whole_after() {
     );
     for target in targets() {
         let there = folder.file(target.name);
-        let said = convert(&trace, target, &there);
+        let messages = convert(&trace, target, &there);
         let gaps = ": note: 120 records lost in the middle\n";
-        let wanted = match said.contains(": 120 missing records") {
+        let wanted = match messages.contains(": 120 missing records") {
             true => wanted.replace(gaps, ""),
             false => wanted.clone(),
         };
@@ -295,8 +299,8 @@ fn a_failure_leaves_nothing() {
         assert_eq!(output.status.code(), Some(2), "{}: {output:?}", target.name);
         let text = stderr(&output);
         let named = text.starts_with("fdr: ") && text.contains("/out: ");
-        let told = named && text.contains("File too large");
-        assert!(told, "{}: {text}", target.name);
+        let is_reported = named && text.contains("File too large");
+        assert!(is_reported, "{}: {text}", target.name);
         assert_eq!(text.lines().count(), 1, "{text}");
         assert_eq!(contents(folder.path()), ["a.fdr"], "{}", target.name);
     }
@@ -329,8 +333,8 @@ fn full_disks_are_errors_and_broken_pipes_none() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let output = run(writer.into()).wait_with_output().unwrap();
-        let said = (output.status.code(), stderr(&output));
-        assert_eq!(said, (Some(0), ""), "{}", target.name);
+        let result = (output.status.code(), stderr(&output));
+        assert_eq!(result, (Some(0), ""), "{}", target.name);
     }
 }
 
@@ -414,9 +418,12 @@ fn an_address_where_nobody_listens_is_an_error() {
     ] {
         let output = fdr(&["convert", &trace, "--to", "heph", "-o", address]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let said = stderr(&output);
-        assert!(said.contains(address) && said.contains(why), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let messages = stderr(&output);
+        assert!(
+            messages.contains(address) && messages.contains(why),
+            "{messages}"
+        );
+        assert_eq!(messages.lines().count(), 1, "{messages}");
     }
     let output = fdr(&["convert", &trace, &trace, "--to", "heph", "-o", "unix:none"]);
     assert!(

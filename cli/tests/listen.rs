@@ -369,9 +369,9 @@ fn a_name_that_is_taken_meanwhile_loses_nothing() {
     drop(stream);
     let (code, text) = listener.end();
     assert_eq!(code, Some(2), "{text}");
-    let kept = text.trim_end().rsplit_once("what came is in ");
-    let (_, kept) = kept.unwrap_or_else(|| panic!("{text}"));
-    assert_eq!(fs::read(kept).unwrap(), trace());
+    let path = text.trim_end().rsplit_once("what came is in ");
+    let (_, path) = path.unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(fs::read(path).unwrap(), trace());
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
 
@@ -410,8 +410,8 @@ fn a_full_disk_keeps_what_came() {
         stderr(&output).contains("no more can be written: File too large"),
         "{output:?}"
     );
-    let kept = fs::read(&file).unwrap();
-    assert!(!kept.is_empty() && kept.len() <= 1024 && kept.iter().all(|&byte| byte == 7));
+    let bytes = fs::read(&file).unwrap();
+    assert!(!bytes.is_empty() && bytes.len() <= 1024 && bytes.iter().all(|&byte| byte == 7));
 }
 
 #[test]

@@ -113,10 +113,10 @@ fn every_command_reads_a_packed_trace() {
         });
         assert_eq!(both[0], both[1], "{words:?}");
     }
-    let said = answer(&["info", &packed]);
+    let text = answer(&["info", &packed]);
     assert!(
-        said.starts_with(&format!("file       {packed} (")),
-        "{said}"
+        text.starts_with(&format!("file       {packed} (")),
+        "{text}"
     );
     answer(&["convert", "-q", &packed, "--to", "heph"]);
     answer(&[
@@ -151,9 +151,9 @@ fn a_packed_ring_is_recovered_as_it_is() {
     let cut = folder.file("cut.fdr-ring.zst");
     let whole = fs::read(&packed).unwrap();
     fs::write(&cut, &whole[..whole.len() - 1]).unwrap();
-    let said = fdr(&["dump", "-q", "--remove", "--force", &cut]);
-    assert_eq!(said.status.code(), Some(2), "{said:?}");
-    assert!(stderr(&said).contains("fdr unpack"), "{said:?}");
+    let output = fdr(&["dump", "-q", "--remove", "--force", &cut]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("fdr unpack"), "{output:?}");
     assert!(Path::new(&cut).exists());
     // One that is whole is not known to be dead: it stays until that is asked for.
     answer(&["dump", "-q", "--remove", "--force", &packed]);
@@ -166,12 +166,12 @@ fn names_and_refusals() {
     let (one, two) = (folder.file("one.fdr"), folder.file("two.fdr"));
     small(&one, &["app::run", "app::step"]);
     small(&two, &["app::run", "app::step"]);
-    let said = fdr(&["pack", &one, &two, "--level", "19"]);
-    assert!(said.status.success());
+    let result = fdr(&["pack", &one, &two, "--level", "19"]);
+    assert!(result.status.success());
     let head = format!("fdr: {one}.zst: ");
     assert!(
-        stderr(&said).starts_with(&head) && stderr(&said).contains(" : 1\n"),
-        "{said:?}"
+        stderr(&result).starts_with(&head) && stderr(&result).contains(" : 1\n"),
+        "{result:?}"
     );
     assert_eq!(
         contents(folder.path()),

@@ -285,8 +285,8 @@ fn states_survive_conversion_or_are_reported_lost() {
     assert_eq!(lines(&made), 8);
     // A state history holds the states. The other data is counted as left out.
     let history = folder.file("t.tcstate");
-    let said = fdr(&["convert", &path, "--to", "tcstate", "-o", &history]);
-    let words = stderr(&said);
+    let output = fdr(&["convert", &path, "--to", "tcstate", "-o", &history]);
+    let words = stderr(&output);
     assert!(words.contains("2 accounts (the system's sums"), "{words}");
     assert!(!words.contains("context switches"), "{words}");
     assert_eq!(functions(&history), functions(&path));
@@ -338,8 +338,8 @@ fn saved_slow_calls_keep_all_thread_states() {
         &path,
     ];
     let save = [&slow[..], &["--save", &saved]].concat();
-    let said = fdr(&save);
-    assert!(said.status.success(), "{said:?}");
+    let output = fdr(&save);
+    assert!(output.status.success(), "{output:?}");
     assert_eq!(fdr(&save).status.code(), Some(2), "it is there");
     assert!(fdr(&[&save[..], &["--force"]].concat()).status.success());
     // 91 to 99 ms: thread 7 was preempted for two of these.

@@ -64,7 +64,7 @@ fn records_of_all_calls_are_the_whole_run() {
     );
     let text = answer(&["report", &path]);
     let line = "figures of the whole run: the records of all its calls are in the trace";
-    assert!(text.lines().any(|said| said == line), "{text}");
+    assert!(text.lines().any(|other| other == line), "{text}");
     let report = json(&["report", "--json", &path]);
     assert_eq!(report["scope"], "whole_run");
     let down = row(&report, "app::down");
@@ -137,10 +137,10 @@ fn a_function_is_never_the_nearest_to_itself() {
     let edges = [(0, 1), (100, -1), (200, 2)];
     trace(&path, vec![totals(1, 5, false)], &edges, Missing::default());
     let output = fdr(&["report", "--hist", &path, "app::leaf"]);
-    let said = stderr(&output);
+    let messages = stderr(&output);
     assert!(
-        said.contains("app::leaf has no figures of the whole run (--window"),
-        "{said}"
+        messages.contains("app::leaf has no figures of the whole run (--window"),
+        "{messages}"
     );
 }
 

@@ -56,7 +56,7 @@ fn comes_back(info: &TraceInfo, events: &[Event]) -> Folder {
     let (folder, losses) = write(info, &[(thread(7), events.to_vec())]);
     assert!(losses.is_empty(), "{losses}");
     let read = read_whole(folder.path());
-    assert_eq!(read.kept.events(7), events);
+    assert_eq!(read.log.events(7), events);
     assert_eq!(read.info.functions, info.functions);
     folder
 }
@@ -133,13 +133,13 @@ fn a_name_is_a_class_with_typed_fields() {
 fn any_note_comes_back() {
     let mut random = Random(3);
     let notes: Vec<Note<'_>> = (0..1500).map(|_| random_note(&mut random, TEXT)).collect();
-    // More classes than there are numbers: the rest is written as bytes, and other readers are told of.
+    // More classes than there are numbers: the rest is written as bytes, and a note of the losses says so for other readers.
     let (_, losses) = write(&TraceInfo::default(), &[(thread(7), around(&notes))]);
     assert_eq!(losses.notes().count(), 1);
-    let told = losses.notes().next();
+    let note = losses.notes().next();
     assert!(
-        told.is_some_and(|(what, _)| what.contains("beyond 244")),
-        "{told:?}"
+        note.is_some_and(|(what, _)| what.contains("beyond 244")),
+        "{note:?}"
     );
     comes_back(&TraceInfo::default(), &around(&notes));
 }

@@ -38,7 +38,7 @@ fn what_is_written_is_typed_by_hand() {
     // And the packet alone is the note.
     let read = read(&packet).expect("a packet");
     let note = event(5, 3, 0, &[(0, FieldValue::Signed(-2))]);
-    assert_eq!(read.kept.events(7), [encoded(2000, &note)]);
+    assert_eq!(read.log.events(7), [encoded(2000, &note)]);
     assert_eq!(read.diagnostics, []);
 }
 
@@ -109,7 +109,7 @@ fn a_task_is_a_substream_of_its_thread() {
     // They are no threads of their own.
     let read = read(&bytes).expect("a trace");
     assert_eq!(read.info.threads, [thread(7)]);
-    assert_eq!(read.kept.events(7), events);
+    assert_eq!(read.log.events(7), events);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn tasks_on_substreams_come_back() {
     assert_eq!(losses, "");
     let read = read(&bytes(&place)).expect("a trace");
     assert_eq!(read.info.threads.len(), 1, "{:?}", read.info.threads);
-    assert_eq!(read.kept.events(own.id.0), events);
+    assert_eq!(read.log.events(own.id.0), events);
 }
 
 #[test]
@@ -157,10 +157,9 @@ fn appended_traces_keep_their_own_names() {
     let Event::Note(_, kind, body) = encoded(0, &wanted) else {
         panic!("a note");
     };
-    let mut all = read.kept.threads.iter().flat_map(|(_, events)| events);
-    let is_it =
-        |event: &Event| matches!(event, Event::Note(_, of, found) if *of == kind && *found == body);
-    assert!(all.any(is_it), "{:?}", read.kept.threads);
+    let mut all = read.log.threads.iter().flat_map(|(_, events)| events);
+    let is_it = |event: &Event| matches!(event, Event::Note(_, other, found) if *other == kind && *found == body);
+    assert!(all.any(is_it), "{:?}", read.log.threads);
 }
 
 #[test]
@@ -181,9 +180,9 @@ fn damaged_attributes_are_shown_as_they_are() {
         };
         let wanted = Event::Custom(2000, None, text.as_bytes().to_vec());
         assert!(
-            read.kept.events(7).contains(&wanted),
+            read.log.events(7).contains(&wanted),
             "{what}: {:?}",
-            read.kept.events(7)
+            read.log.events(7)
         );
     }
 }

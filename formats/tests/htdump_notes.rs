@@ -89,7 +89,7 @@ fn a_stream_typed_by_hand_has_the_note() {
             encoded(25, &note),
             Event::Call(exit(30, run)),
         ];
-        assert_eq!(read.kept.events(7), wanted);
+        assert_eq!(read.log.events(7), wanted);
     }
 }
 
@@ -157,24 +157,25 @@ fn streams_keep_their_name_numbers_apart() {
     assert_eq!(words.len(), 3, "{words:?}");
     assert!(words[0].starts_with("fdr event: app::accepted (info)  id=7 path=\"/tmp/a\""));
     assert_eq!(words[2], "fdr event: other::accepted  key=1");
-    let of = |name: &str| {
+    let id_of = |name: &str| {
         let functions = &read.info.functions;
         let found = functions.iter().find(|function| function.name == name);
         found.expect("a name").id.0
     };
     let wanted = event(
-        of("other::accepted"),
+        id_of("other::accepted"),
         0,
         0,
-        &[(of("key"), FieldValue::Unsigned(1))],
+        &[(id_of("key"), FieldValue::Unsigned(1))],
     );
     let Event::Note(_, kind, body) = encoded(2000, &wanted) else {
         panic!("a note");
     };
-    let mut all = read.kept.threads.iter().flat_map(|(_, events)| events);
-    let found = all
-        .any(|event| matches!(event, Event::Note(_, of, found) if *of == kind && *found == body));
-    assert!(found, "{:?}", read.kept.threads);
+    let mut all = read.log.threads.iter().flat_map(|(_, events)| events);
+    let found = all.any(
+        |event| matches!(event, Event::Note(_, other, found) if *other == kind && *found == body),
+    );
+    assert!(found, "{:?}", read.log.threads);
 }
 
 #[test]
@@ -195,7 +196,7 @@ fn klasses_nearly_like_notes_are_no_notes() {
         let read = clean(&stream.bytes);
         let text = b"app::accepted thread_id=7 inside=1 bytes=512 path=\"/a\"".to_vec();
         assert_eq!(
-            read.kept.events(7),
+            read.log.events(7),
             [Event::Custom(25, None, text)],
             "{word}"
         );
@@ -214,5 +215,5 @@ fn more_classes_than_a_file_describes_are_bytes() {
         others.contains("notes of more kinds than a file describes"),
         "{others}"
     );
-    assert_eq!(clean(&bytes(&place)).kept.events(7), events);
+    assert_eq!(clean(&bytes(&place)).log.events(7), events);
 }

@@ -101,11 +101,11 @@ fn whole_programs(seeds: Range<u64>) {
         for seed in seeds.clone() {
             let place = format!("{} and {}, program {seed}", one.name, other.name);
             let program = Program::whole(seed, holds);
-            let mut told = ThreadedLog::default();
-            program.tell(&mut told, usize::MAX >> 1);
-            let wanted = Plain::new(&program.info, &told, holds);
+            let mut log = ThreadedLog::default();
+            program.push_to(&mut log, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &log, holds);
 
-            let first = write(one, &program.info, |sink| program.tell(sink, 50));
+            let first = write(one, &program.info, |sink| program.push_to(sink, 50));
             same(&wanted, &Plain::read(&*first.source, holds), &place);
             let there = convert(&first, other);
             same(&wanted, &Plain::read(&*there.source, holds), &place);
@@ -121,7 +121,7 @@ fn snapshots(seeds: Range<u64>) {
             let place = format!("{} and {}, snapshot {seed}", one.name, other.name);
             let program = Program::snapshot(seed, holds);
             let holds = program.holds;
-            let first = write(one, &program.info, |sink| program.tell(sink, 50));
+            let first = write(one, &program.info, |sink| program.push_to(sink, 50));
             let there = convert(&first, other);
             // A writer that balances the calls does it once; from then on nothing changes.
             let balanced =
@@ -140,13 +140,13 @@ fn ticks_become_nanoseconds() {
     for target in targets() {
         let holds = Holds::for_target(target.name);
         for seed in 0..SEEDS {
-            let mut told = ThreadedLog::default();
+            let mut log = ThreadedLog::default();
             let program = Program::whole(seed, holds);
-            program.tell(&mut told, usize::MAX >> 1);
-            let wanted = Plain::new(&program.info, &told, holds);
+            program.push_to(&mut log, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &log, holds);
             // Not too fast: where a count of ticks is long, XRay's tools round it.
             let program = program.faster(3);
-            let written = write(target, &program.info, |sink| program.tell(sink, 50));
+            let written = write(target, &program.info, |sink| program.push_to(sink, 50));
             let place = format!("{} at 3 GHz, program {seed}", target.name);
             same(&wanted, &Plain::read(&*written.source, holds), &place);
         }
@@ -159,14 +159,14 @@ fn odd_tick_rates_become_equal_nanoseconds() {
     for target in targets() {
         let holds = Holds::for_target(target.name).and(Holds::for_target("xray"));
         for seed in 0..SEEDS {
-            let mut told = ThreadedLog::default();
+            let mut log = ThreadedLog::default();
             let program = Program::whole(seed, holds);
-            program.tell(&mut told, usize::MAX >> 1);
-            let wanted = Plain::new(&program.info, &told, holds);
+            program.push_to(&mut log, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &log, holds);
             let program = program.at_rate(2_095_000_000);
             let place = format!("{} at 2.095 GHz, program {seed}", target.name);
 
-            let recorded = write(xray, &program.info, |sink| program.tell(sink, 50));
+            let recorded = write(xray, &program.info, |sink| program.push_to(sink, 50));
             same(&wanted, &Plain::read(&*recorded.source, holds), &place);
             let there = convert(&recorded, target);
             same(&wanted, &Plain::read(&*there.source, holds), &place);
@@ -182,7 +182,7 @@ fn a_difference_is_found() {
     let holds = Holds::for_target("xray");
     let read = |program: &Program| {
         let xray = registry::target("xray").expect("the native format");
-        let written = write(xray, &program.info, |sink| program.tell(sink, 50));
+        let written = write(xray, &program.info, |sink| program.push_to(sink, 50));
         Plain::read(&*written.source, holds)
     };
     let mut program = Program::whole(3, holds);
@@ -195,7 +195,7 @@ fn a_difference_is_found() {
     same(&wanted, &read(&program), "two programs");
 }
 
-/// Compares piece by piece: a difference is told without all that is equal.
+/// Compares piece by piece: a difference is shown without all that is equal.
 fn same(wanted: &Plain, found: &Plain, place: &str) {
     assert_eq!(wanted.program, found.program, "{place}");
     assert_eq!(wanted.process, found.process, "{place}");

@@ -19,7 +19,7 @@ fn vector(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The events, each with its thread; the CPU is told where it changed.
+/// The events, each with its thread; the CPU stands where it changed.
 fn events(name: &str) -> (TraceInfo, Vec<(u64, Vec<Event>)>) {
     let mut info = TraceInfo::default();
     let (mut cpus, mut out) = (BTreeMap::new(), Vec::new());
@@ -135,16 +135,16 @@ fn what_a_vector_can_tell_comes_back() {
         exit(1020, foo),
         exit(1060, main),
     ];
-    assert_eq!(read.kept.calls(7), calls);
+    assert_eq!(read.log.calls(7), calls);
     let calls = [
         enter(1015, worker),
         enter(1030, main),
         exit(1040, main),
         exit(1050, worker),
     ];
-    assert_eq!(read.kept.calls(8), calls);
+    assert_eq!(read.log.calls(8), calls);
     let cpus = |thread| {
-        let events = read.kept.events(thread).iter().cloned();
+        let events = read.log.events(thread).iter().cloned();
         events
             .filter(|event| !matches!(event, Event::Call(_)))
             .collect::<Vec<_>>()

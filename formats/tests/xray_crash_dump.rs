@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use crate::common::dump::{counts, function, told_info};
+use crate::common::dump::{complete_info, counts, function};
 use crate::common::{Chunk, Random, read};
 use crate::fuzz::alloc::Counting;
 use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter, Room};
@@ -17,7 +17,7 @@ fn info() -> TraceInfo {
     ];
     TraceInfo {
         end: Some(Ticks(3000)),
-        ..told_info(functions, "crash: SIGSEGV at 0x10 in thread 7 (main)")
+        ..complete_info(functions, "crash: SIGSEGV at 0x10 in thread 7 (main)")
     }
 }
 

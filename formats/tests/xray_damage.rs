@@ -1,4 +1,4 @@
-//! Damaged XRay files: what is read of them to find their blocks, at which offset damage is told,
+//! Damaged XRay files: what is read of them to find their blocks, at which offset damage is reported,
 //! and that the listing and the decoder see the same records.
 
 use std::sync::Arc;
@@ -55,11 +55,15 @@ fn unlisted_problems_are_counted() {
     let mut bytes = hex(&header(3, 0));
     bytes.extend(file(&[&extents(63), &preamble(1, 16), CALL]).repeat(300));
     let source = registry::open(Box::new(bytes)).expect("readable");
-    let told = source.diagnostics();
-    assert_eq!(told.len(), 101);
+    let diagnostics = source.diagnostics();
+    assert_eq!(diagnostics.len(), 101);
     // One byte is skipped after every block but the last, which leaves the file.
-    assert!(told[100].what.starts_with("200 more"), "{:?}", told[100]);
-    assert_eq!(told[100].offset, told[99].offset);
+    assert!(
+        diagnostics[100].what.starts_with("200 more"),
+        "{:?}",
+        diagnostics[100]
+    );
+    assert_eq!(diagnostics[100].offset, diagnostics[99].offset);
 }
 
 /// A custom event with this payload.
@@ -82,9 +86,9 @@ fn damaged_events_are_reported_once() {
         let extents = extents(48 + hex(&records.concat()).len() as u64);
         let parts = [&*header(3, 0), &extents, &preamble(1, 16)];
         let read = read(&file(&[&parts[..], &records].concat())).expect("readable");
-        let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
-        assert_eq!(told, [offset], "{what}: {:?}", read.diagnostics);
-        assert_eq!(read.kept.calls(1).len(), 2, "{what}");
+        let offsets = read.offsets();
+        assert_eq!(offsets, [offset], "{what}: {:?}", read.diagnostics);
+        assert_eq!(read.log.calls(1).len(), 2, "{what}");
     }
 }
 
@@ -97,8 +101,8 @@ fn events_without_time_are_reported_at_records() {
     for event in [custom, typed] {
         let parts = [&*header(5, 0), &extents(36), start, &event];
         let read = read(&file(&parts)).expect("readable");
-        let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
-        assert_eq!(told, [64], "{:?}", read.diagnostics);
+        let offsets = read.offsets();
+        assert_eq!(offsets, [64], "{:?}", read.diagnostics);
     }
 }
 
@@ -122,7 +126,7 @@ fn payloads_of_cut_blocks_are_no_records() {
         ];
         assert_eq!(&lines[lines.len() - 4..], wanted, "version {version}");
         let read = read(&bytes).expect("readable");
-        assert_eq!(read.kept.calls(1).len(), 2, "as it is decoded");
+        assert_eq!(read.log.calls(1).len(), 2, "as it is decoded");
     }
     // In a whole block the event's size is wrong, and records go on behind it.
     let bytes = file(&[&header(3, 0), &extents(112), &one, CALL, &event]);
@@ -130,7 +134,7 @@ fn payloads_of_cut_blocks_are_no_records() {
         list(&bytes).iter().filter(|line| line.2 == "Entry").count(),
         3
     );
-    assert_eq!(read(&bytes).expect("readable").kept.calls(1).len(), 6);
+    assert_eq!(read(&bytes).expect("readable").log.calls(1).len(), 6);
     // Cut just behind the record: no line without bytes.
     let mut bytes = file(&[&header(3, 0), &extents(112), &one, CALL, &event]);
     bytes.truncate(bytes.len() - 32);

@@ -81,7 +81,7 @@ fn big_endian_files_hold_the_same() {
             read(&little).expect("readable"),
             read(&big).expect("readable"),
         );
-        assert_eq!(one.kept, other.kept, "{name}");
+        assert_eq!(one.log, other.log, "{name}");
         assert_eq!(other.diagnostics, [], "{name}");
         assert_eq!(one.info.clock, other.info.clock);
         assert!(other.info.format.ends_with("big-endian"));
@@ -96,7 +96,7 @@ fn one_call_each(read: &ReadTrace, threads: &[u64]) {
     for &thread in threads {
         let start = thread * 16;
         assert_eq!(
-            read.kept.calls(thread),
+            read.log.calls(thread),
             [enter(start, 1), exit(start + 5, 1)]
         );
     }
@@ -137,10 +137,10 @@ fn version_1_is_read_in_both_layouts() {
             .collect();
         let read = read(&file(&parts)).expect("readable");
         one_call_each(&read, &[1, 2]);
-        let told = usize::from(size == 0 && blocks.len() == fixed.len());
+        let skipped_gaps = usize::from(size == 0 && blocks.len() == fixed.len());
         assert_eq!(
             read.diagnostics.len(),
-            told,
+            skipped_gaps,
             "{size}: {:?}",
             read.diagnostics
         );
@@ -178,8 +178,8 @@ fn blocks_behind_damage_are_found() {
         let parts = [&[&*head], first, &second].concat();
         let read = read(&file(&parts)).expect("readable");
         one_call_each(&read, &[1, 2]);
-        let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
-        assert_eq!(told, [offset], "{what}: {:?}", read.diagnostics);
+        let offsets = read.offsets();
+        assert_eq!(offsets, [offset], "{what}: {:?}", read.diagnostics);
     }
     // Alike, but no wall-clock time has that many microseconds.
     let alike = preamble(9, 16).replace(" 00000000 000000", " ffffffff 000000");
@@ -189,8 +189,8 @@ fn blocks_behind_damage_are_found() {
     let short = extents(56);
     let parts = [&*head, &short, &one, CALL, &right, &two, CALL];
     let read = read(&file(&parts)).expect("readable");
-    assert_eq!(read.kept.calls(1), [enter(16, 1)]);
-    assert_eq!(read.kept.calls(2).len(), 2);
+    assert_eq!(read.log.calls(1), [enter(16, 1)]);
+    assert_eq!(read.log.calls(2).len(), 2);
 }
 
 #[test]
@@ -216,7 +216,7 @@ fn damaged_records_are_skipped_and_told() {
         let bytes = hex(record).len() as u64;
         let parts = [&*header(3, 0), &extents(64 + bytes), &one, record, CALL];
         let read = read(&file(&parts)).expect("readable");
-        assert_eq!(read.kept.calls(1), [enter(16, 1), exit(21, 1)], "{record}");
+        assert_eq!(read.log.calls(1), [enter(16, 1), exit(21, 1)], "{record}");
         assert_eq!(
             read.diagnostics.len(),
             diagnostics,
@@ -232,7 +232,7 @@ fn calls_without_a_time_are_not_invented() {
     let timeless = "01 01000000 0000000000000000000000 09 0100000000000000 00000000 000000";
     let parts = [&*header(2, 0), &extents(48), timeless, CALL];
     let alone = read(&file(&parts)).expect("readable");
-    assert_eq!(alone.kept.calls(1), []);
+    assert_eq!(alone.log.calls(1), []);
     assert_eq!(alone.diagnostics.len(), 2);
     // A block does not go on with the time of the one before it.
     let parts = [
@@ -245,7 +245,7 @@ fn calls_without_a_time_are_not_invented() {
         CALL,
     ];
     let read = read(&file(&parts)).expect("readable");
-    assert_eq!(read.kept.calls(1), [enter(16, 1), exit(21, 1)]);
+    assert_eq!(read.log.calls(1), [enter(16, 1), exit(21, 1)]);
     assert_eq!(read.diagnostics.len(), 2);
 }
 
@@ -279,7 +279,7 @@ fn diagnostics_do_not_flood() {
 #[test]
 fn monstrous_events_are_kept_in_part() {
     const MIB: usize = 1 << 20;
-    for (size, kept) in [(3 * MIB, 3 * MIB), (17 * MIB, 16 * MIB)] {
+    for (size, size_kept) in [(3 * MIB, 3 * MIB), (17 * MIB, 16 * MIB)] {
         let event: String = (size as u32)
             .to_le_bytes()
             .map(|byte| format!("{byte:02x}"))
@@ -290,13 +290,13 @@ fn monstrous_events_are_kept_in_part() {
         bytes.resize(bytes.len() + size, b'x');
         bytes.extend(hex(CALL));
         let read = read(&bytes).expect("readable");
-        let data = read.kept.events(1).iter().find_map(|event| match event {
+        let data = read.log.events(1).iter().find_map(|event| match event {
             Event::Custom(17, None, data) => Some(data.len()),
             _ => None,
         });
-        assert_eq!(data, Some(kept));
-        assert_eq!(read.kept.calls(1).len(), 2);
-        assert_eq!(read.diagnostics.len(), usize::from(kept < size));
+        assert_eq!(data, Some(size_kept));
+        assert_eq!(read.log.calls(1).len(), 2);
+        assert_eq!(read.diagnostics.len(), usize::from(size_kept < size));
         assert_eq!(list(&bytes).len(), 8);
     }
 }
@@ -307,7 +307,7 @@ fn blocks_of_a_thread_are_time_ordered() {
     let parts = [&header(3, 0), &*blocks[0], &blocks[1], &blocks[2]];
     let read = read(&file(&parts)).expect("readable");
     assert_eq!(read.info.start, Some(Ticks(2)));
-    let times: Vec<u64> = read.kept.calls(1).iter().map(|call| call.time.0).collect();
+    let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
     assert_eq!(times, [2, 7, 5, 10, 9, 14]);
 }
 
@@ -327,7 +327,7 @@ fn parallel_decoding_gives_the_same() {
     );
     let many = drive_parallel(&source, 3, EventLog::default, &|_| {}).expect("readable");
     let mut threads: Vec<(ThreadId, Vec<Event>)> =
-        many.into_iter().flat_map(|kept| kept.threads).collect();
+        many.into_iter().flat_map(|log| log.threads).collect();
     threads.sort_by_key(|(id, _)| *id);
     one.threads.sort_by_key(|(id, _)| *id);
     assert_eq!(threads, one.threads);
@@ -393,9 +393,9 @@ fn a_file_of_100_gigabytes_opens_at_once() {
 #[test]
 fn a_sink_may_be_anything() {
     // The trait stays usable as an object, as writers and reports are handed about.
-    let mut kept = EventLog::default();
-    let sink: &mut dyn Sink = &mut kept;
+    let mut log = EventLog::default();
+    let sink: &mut dyn Sink = &mut log;
     let source = XraySource::open(Box::new(golden("v1-min"))).expect("readable");
     source.decode(0, sink, &|_| {}).expect("readable");
-    assert_eq!(kept.calls(101).len(), 2);
+    assert_eq!(log.calls(101).len(), 2);
 }

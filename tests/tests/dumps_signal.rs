@@ -43,13 +43,13 @@ fn traces(folder: &Folder, count: usize) -> Vec<PathBuf> {
 fn all_whole(folder: &Folder, outcome: &Outcome) {
     let traces = folder.ending(".fdr");
     assert_eq!(folder.names().len(), traces.len(), "{:?}", folder.names());
-    let said = outcome.recorder_lines();
-    let wrote: BTreeSet<PathBuf> = said
+    let lines = outcome.recorder_lines();
+    let wrote: BTreeSet<PathBuf> = lines
         .iter()
         .filter_map(|line| line.strip_prefix("wrote ")?.split(": ").next())
         .map(PathBuf::from)
         .collect();
-    assert_eq!(wrote, traces.iter().cloned().collect(), "{said:?}");
+    assert_eq!(wrote, traces.iter().cloned().collect(), "{lines:?}");
     traces.iter().for_each(|path| verify(path));
 }
 

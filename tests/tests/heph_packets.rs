@@ -80,8 +80,8 @@ fn a_client_that_joins_late() {
     let folder = Folder::new("heph-late");
     let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 1000").set("FDR_MODE=stream");
     let mut running = program.start();
-    let said = running.wait_for_line("listening on tcp-listen://");
-    let port = said.rsplit("//").next().expect("a port").to_owned();
+    let line = running.wait_for_line("listening on tcp-listen://");
+    let port = line.rsplit("//").next().expect("a port").to_owned();
     let first = Connection::to(&port).read_to(folder.join("first"));
     wave(&folder, &mut running, 1);
     until("the wave at the first client", || {

@@ -127,12 +127,12 @@ fn foreign_links_are_not_followed_or_replaced() {
         }
         let variables = format!("FDR=1 FDR_OUT=out.fdr FDR_FORMAT={format}");
         let outcome = endings(&folder, &variables);
-        let said = outcome.recorder_lines();
+        let lines = outcome.recorder_lines();
         assert!(
-            said.len() == 1 && said[0].contains("no trace was written: "),
-            "{said:?}"
+            lines.len() == 1 && lines[0].contains("no trace was written: "),
+            "{lines:?}"
         );
-        assert!(said[0].contains("left as it is"), "{said:?}");
+        assert!(lines[0].contains("left as it is"), "{lines:?}");
         if dangles {
             assert!(!folder.join("precious").exists());
             fs::rename(folder.join("elsewhere"), folder.join("precious")).expect("moved");

@@ -20,8 +20,8 @@ fn dumped(outcome: &Outcome, name: &str) -> Trace {
     verify(path);
     let trace = Trace::read(path);
     let edges: usize = trace.threads.iter().map(|lane| lane.edges.len()).sum();
-    let said: [usize; 2] = [facts::number(&words[0]), facts::number(&words[1])];
-    assert_eq!(said, [trace.threads.len(), edges], "{name}");
+    let numbers: [usize; 2] = [facts::number(&words[0]), facts::number(&words[1])];
+    assert_eq!(numbers, [trace.threads.len(), edges], "{name}");
     for lane in &trace.threads {
         let _ = lane.checked_counts();
     }
@@ -159,8 +159,8 @@ fn the_environment_wins_over_the_code() {
     assert_eq!(facts::one(&outcome.stdout, "on"), ["1"]);
     let trace = Trace::read(&folder.join("theirs.fdr"));
     assert_eq!(called(&trace), ["api::hot::inner"]);
-    let said = outcome.recorder_lines();
-    assert!(said[0].contains("only its filter counts"), "{said:?}");
+    let lines = outcome.recorder_lines();
+    assert!(lines[0].contains("only its filter counts"), "{lines:?}");
 }
 
 #[test]
@@ -240,10 +240,11 @@ fn errors_have_the_systems_error_as_source() {
         "{error}"
     );
     // At exit the line on stderr has both.
-    let said = outcome.recorder_lines();
+    let lines = outcome.recorder_lines();
     assert!(
-        said.iter()
+        lines
+            .iter()
             .any(|line| line.contains("(os error 2); make its folder")),
-        "{said:?}"
+        "{lines:?}"
     );
 }

@@ -98,9 +98,9 @@ fn handlers_that_record_events(cases: &[&str]) {
 
 /// Checks the only trace of a program that did `steps` with events, besides so many records of others: each event is
 /// in it, or counts as dropped.
-pub(crate) fn has_each_event(said: &str, folder: &Folder, others: u64) {
-    let fact = |key| facts::number::<u64>(&facts::one(said, key)[0]);
-    assert!(fact("traps") > 5_000, "{said}");
+pub(crate) fn has_each_event(stdout: &str, folder: &Folder, others: u64) {
+    let fact = |key| facts::number::<u64>(&facts::one(stdout, key)[0]);
+    assert!(fact("traps") > 5_000, "{stdout}");
     let path = folder.only_trace();
     verify(&path);
     let trace = Trace::read(&path);
@@ -119,7 +119,7 @@ pub(crate) fn has_each_event(said: &str, folder: &Folder, others: u64) {
         "{asked} {}",
         events.len()
     );
-    assert_eq!(trace.asked_for(), edges + dropped, "{said}");
+    assert_eq!(trace.asked_for(), edges + dropped, "{stdout}");
     // None is there twice, and none is mixed with another one.
     let mut numbers = std::collections::BTreeSet::new();
     for event in &events {
@@ -150,9 +150,9 @@ fn handlers_poll_tasks_at_every_instruction() {
 }
 
 /// Checks the only trace of a program that did `steps` with tasks, besides so many records of others.
-pub(crate) fn has_each_task(said: &str, folder: &Folder, others: u64, has_totals: bool) {
-    let fact = |key| facts::number::<u64>(&facts::one(said, key)[0]);
-    assert!(fact("traps") > 5_000, "{said}");
+pub(crate) fn has_each_task(stdout: &str, folder: &Folder, others: u64, has_totals: bool) {
+    let fact = |key| facts::number::<u64>(&facts::one(stdout, key)[0]);
+    assert!(fact("traps") > 5_000, "{stdout}");
     let path = folder.only_trace();
     verify(&path);
     let trace = Trace::read(&path);
@@ -182,16 +182,16 @@ pub(crate) fn has_each_task(said: &str, folder: &Folder, others: u64, has_totals
     } else {
         asked
     };
-    assert!(around > 1_000 && dropped > 0, "{around} {dropped} {said}");
+    assert!(around > 1_000 && dropped > 0, "{around} {dropped} {stdout}");
     assert!(
         around <= asked && around + dropped >= least,
-        "{around} {dropped} {said}"
+        "{around} {dropped} {stdout}"
     );
     // Two edges of each poll. Its records may be dropped, and so may notes.
     let polled = asked - asked.div_ceil(8);
     let edges = others + 2 * (fact("stepped") + fact("handled") + 2 * polled);
-    assert!(trace.asked_for() >= edges, "{said}");
-    assert!(trace.asked_for() - edges <= dropped, "{said}");
+    assert!(trace.asked_for() >= edges, "{stdout}");
+    assert!(trace.asked_for() - edges <= dropped, "{stdout}");
 }
 
 /// On which CPU each timed call was made.
@@ -199,7 +199,7 @@ struct Places {
     info: TraceInfo,
     now: Option<CpuId>,
     /// Of the program's calls, and of the handler's.
-    seen: [Vec<CpuId>; 2],
+    cpus: [Vec<CpuId>; 2],
 }
 
 impl Sink for Places {
@@ -215,8 +215,8 @@ impl Sink for Places {
                 _ => continue,
             };
             // What a writer added has no CPU.
-            if !call.synthetic && !self.seen[whose].contains(&now) {
-                self.seen[whose].push(now);
+            if !call.synthetic && !self.cpus[whose].contains(&now) {
+                self.cpus[whose].push(now);
             }
         }
     }
@@ -258,11 +258,11 @@ fn handlers_on_another_cpu(seed: u32) {
         let mut places = Places {
             info: source.info().clone(),
             now: None,
-            seen: [Vec::new(), Vec::new()],
+            cpus: [Vec::new(), Vec::new()],
         };
         drive(&*source, &mut places, &|_| {}).expect("its calls");
-        let [ours, handlers] = &places.seen;
-        assert_eq!([ours.len(), handlers.len()], [1, 1], "{:?}", places.seen);
+        let [ours, handlers] = &places.cpus;
+        assert_eq!([ours.len(), handlers.len()], [1, 1], "{:?}", places.cpus);
         assert_ne!(ours, handlers, "{variables}");
     }
 }

@@ -31,9 +31,9 @@ pub(super) fn number(value: &Value) -> u64 {
 }
 
 /// The sum over all threads, or functions.
-pub(super) fn sum(report: &Value, list: &str, of: &str) -> u64 {
+pub(super) fn sum(report: &Value, list: &str, field: &str) -> u64 {
     let list = report[list].as_array().expect("a list");
-    list.iter().map(|one| number(&one[of])).sum()
+    list.iter().map(|one| number(&one[field])).sum()
 }
 
 /// The trace is whole, and no count is missing.
@@ -87,7 +87,7 @@ pub(super) fn only_trace(folder: &Folder) -> PathBuf {
 }
 
 /// The number behind a word of the program's output.
-pub(super) fn said(stdout: &str, word: &str) -> u64 {
+pub(super) fn printed_number(stdout: &str, word: &str) -> u64 {
     let line = stdout.lines().find_map(|line| line.strip_prefix(word));
     line.and_then(|number| number.trim().parse().ok())
         .expect("a number")
@@ -103,12 +103,12 @@ fn every_call_and_all_time_is_counted() {
     all_time_is_told(&report);
     assert_eq!(
         sum(&report, "threads", "recorded"),
-        2 * said(&outcome.stdout, "calls")
+        2 * printed_number(&outcome.stdout, "calls")
     );
     assert!(sum(&report, "threads", "summarised") > 0);
     assert_eq!(
         sum(&report, "whole_run", "calls"),
-        said(&outcome.stdout, "calls")
+        printed_number(&outcome.stdout, "calls")
     );
     the_whole_run_is_shown(&path, &report);
     let info = fdr(&["info".as_ref(), path.as_os_str()]);
@@ -131,11 +131,11 @@ fn every_call_and_all_time_is_counted() {
     }
     let again = is_whole(&folder.join("as-xray"));
     assert_eq!(again["whole_run"], report["whole_run"]);
-    for of in ["short_calls", "short_ns", "summarised"] {
+    for field in ["short_calls", "short_ns", "summarised"] {
         assert_eq!(
-            sum(&again, "threads", of),
-            sum(&report, "threads", of),
-            "{of}"
+            sum(&again, "threads", field),
+            sum(&report, "threads", field),
+            "{field}"
         );
     }
 }
@@ -149,11 +149,11 @@ fn crash_kill_and_snapshot_have_open_calls() {
     all_time_is_told(&report);
     assert_eq!(
         sum(&report, "threads", "recorded"),
-        2 * said(&outcome.stdout, "calls")
+        2 * printed_number(&outcome.stdout, "calls")
     );
     assert_eq!(
         sum(&report, "whole_run", "calls"),
-        said(&outcome.stdout, "calls")
+        printed_number(&outcome.stdout, "calls")
     );
 
     let folder = Folder::new("short-calls-killed-9");
@@ -211,7 +211,7 @@ fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
     });
     let outcome = running.end().ok();
     let report = is_whole(&only_trace(folder));
-    let made = said(&outcome.stdout, "calls");
+    let made = printed_number(&outcome.stdout, "calls");
     let calls = sum(&report, "whole_run", "calls");
     let rows = report["whole_run"].as_array().expect("figures");
     let errors = rows
@@ -252,7 +252,7 @@ fn threads_of_only_counted_calls_are_recorded() {
             .set("FDR_BUDGET=0.0001% FDR_MEMORY=256M")
             .run();
         let report = is_whole(&only_trace(&folder));
-        let made = said(&outcome.stdout, "calls");
+        let made = printed_number(&outcome.stdout, "calls");
         let calls = sum(&report, "whole_run", "calls");
         let rows = report["whole_run"].as_array().expect("figures");
         let is_estimate = rows.iter().any(|row| row["calls_error"].is_u64());
@@ -293,7 +293,7 @@ fn calls_of_reused_rings_are_counted() {
     let made = sum(&report, "threads", "recorded")
         + number(&missing["overwritten"])
         + number(&missing["dropped"]);
-    assert_eq!(made, 2 * said(&outcome.stdout, "calls"));
+    assert_eq!(made, 2 * printed_number(&outcome.stdout, "calls"));
     let counted = sum(&report, "whole_run", "calls");
-    assert_eq!(counted, said(&outcome.stdout, "calls"));
+    assert_eq!(counted, printed_number(&outcome.stdout, "calls"));
 }

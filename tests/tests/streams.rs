@@ -170,8 +170,8 @@ fn standard_output_as_file_and_as_pipe() {
 
 /// The port that the program says it listens on.
 fn port(running: &mut Running) -> String {
-    let said = running.wait_for_line("listening on tcp-listen://");
-    said.rsplit("//").next().expect("a port").to_owned()
+    let line = running.wait_for_line("listening on tcp-listen://");
+    line.rsplit("//").next().expect("a port").to_owned()
 }
 
 #[test]
@@ -200,10 +200,10 @@ fn clients_come_when_they_like() {
             late.records()
         );
         assert_eq!(late.calls().len(), 2, "{name}");
-        let said = outcome.recorder_lines();
-        assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[1].starts_with("streamed 8000 records of 4 threads to tcp-listen://"));
-        assert!(said[1].ends_with(", 0 lost"), "{said:?}");
+        let lines = outcome.recorder_lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[1].starts_with("streamed 8000 records of 4 threads to tcp-listen://"));
+        assert!(lines[1].ends_with(", 0 lost"), "{lines:?}");
     }
 }
 
@@ -223,8 +223,8 @@ fn a_call_of_dump_and_the_signal_flush() {
     // The second wave is told by the signal's line: 2000 records.
     wave(&folder, &mut running, "go", 2);
     running.signal("USR2");
-    let told = running.wait_for_line("streamed 2000 records of 2 threads to ");
-    assert!(told.ends_with("trace.1 so far, 0 lost"), "{told}");
+    let line = running.wait_for_line("streamed 2000 records of 2 threads to ");
+    assert!(line.ends_with("trace.1 so far, 0 lost"), "{line}");
     let outcome = running.end().ok();
     assert_eq!(outcome.recorder_lines().len(), 3, "{outcome:?}");
     assert_eq!(folder.names(), ["counts", "trace.1"]);
@@ -278,9 +278,9 @@ fn a_panic_flushes_and_the_end_is_whole() {
         .args(&["caught"])
         .run()
         .ok();
-    let said = outcome.recorder_lines();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].contains(" so far, 0 lost") && said[1].ends_with("trace.1, 0 lost"));
+    let lines = outcome.recorder_lines();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains(" so far, 0 lost") && lines[1].ends_with("trace.1, 0 lost"));
     assert_eq!(
         Tally::read(&folder.join("trace.1")).calls()["endings::work"],
         23
@@ -318,9 +318,9 @@ fn forked_children_do_not_stream() {
     let mut records = reading.map(|reading| Tally::read(&reading.end()).records());
     records.sort_unstable();
     assert_eq!(records, [40, 400]);
-    let mut said = outcome.recorder_lines();
-    said.sort_unstable();
-    assert!(said[0].starts_with("streamed 40 records"), "{outcome:?}");
-    let of_child = said[1].starts_with("wrote ") && said[1].contains(": 400 records");
-    assert!(of_child && said.len() == 2, "{outcome:?}");
+    let mut lines = outcome.recorder_lines();
+    lines.sort_unstable();
+    assert!(lines[0].starts_with("streamed 40 records"), "{outcome:?}");
+    let of_child = lines[1].starts_with("wrote ") && lines[1].contains(": 400 records");
+    assert!(of_child && lines.len() == 2, "{outcome:?}");
 }

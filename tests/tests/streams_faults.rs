@@ -47,9 +47,9 @@ fn account(outcome: &Outcome, folder: &Folder) -> [u64; 2] {
     let text = fs::read_to_string(folder.join("counts")).expect("its counts");
     let last = facts::all(&text, "wave").pop().expect("a wave");
     let recorded: u64 = facts::number(&last[2]);
-    let said = outcome.recorder_lines();
-    let [streamed, lost] = facts::streamed(said.last().expect("a line"));
-    assert_eq!(streamed + lost, recorded, "{said:?}");
+    let lines = outcome.recorder_lines();
+    let [streamed, lost] = facts::streamed(lines.last().expect("a line"));
+    assert_eq!(streamed + lost, recorded, "{lines:?}");
     assert_eq!(folder.ending(".fdr-ring").len(), 0);
     [streamed, lost]
 }
@@ -190,8 +190,8 @@ fn one_client_of_two_stalls() {
     let large = "FDR_BUFFER=16M";
     let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 200000").set(large);
     let mut running = program.start();
-    let said = running.wait_for_line("listening on tcp-listen://");
-    let port = said.rsplit("//").next().expect("a port").to_owned();
+    let line = running.wait_for_line("listening on tcp-listen://");
+    let port = line.rsplit("//").next().expect("a port").to_owned();
     let stuck = Connection::to(&port);
     let reading = Connection::to(&port).read_to(folder.join("trace"));
     // Both are served before anything is recorded.
@@ -231,8 +231,8 @@ fn a_receiver_that_dies_and_comes_back() {
         let lost_line = loop {
             number += 1;
             wave(&folder, &mut running, number);
-            let said = running.said_already("tcp://");
-            if let Some(line) = said {
+            let message = running.said_already("tcp://");
+            if let Some(line) = message {
                 break line;
             }
         };
@@ -286,16 +286,19 @@ fn full_file_systems_end_only_the_trace() {
         .args(&["counts", "2", "20000", "waves", "2"])
         .run()
         .ok();
-    let said = outcome.recorder_lines();
+    let lines = outcome.recorder_lines();
     // The ring's, the trace's, and the stream's own.
     assert!(
-        said.len() == 3 && said[0].contains("File too large"),
-        "{said:?}"
+        lines.len() == 3 && lines[0].contains("File too large"),
+        "{lines:?}"
     );
-    let is_cut = said[1].contains("/trace: ") && said[1].ends_with(": what follows is lost");
-    assert!(is_cut, "{said:?}");
-    let [streamed, lost] = facts::streamed(said[2]);
-    assert!(streamed < 160_000 && streamed + lost == 160_000, "{said:?}");
+    let is_cut = lines[1].contains("/trace: ") && lines[1].ends_with(": what follows is lost");
+    assert!(is_cut, "{lines:?}");
+    let [streamed, lost] = facts::streamed(lines[2]);
+    assert!(
+        streamed < 160_000 && streamed + lost == 160_000,
+        "{lines:?}"
+    );
     // What there is of the trace ends with a whole record.
     assert!(Tally::read(&folder.join("trace")).records() <= streamed);
     let text = fs::read_to_string(folder.join("counts")).expect("its counts");

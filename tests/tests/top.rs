@@ -61,8 +61,8 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-fn sum(rows: &Value, of: impl Fn(&Value) -> u64) -> u64 {
-    rows.as_array().expect("rows").iter().map(of).sum()
+fn sum(rows: &Value, number: impl Fn(&Value) -> u64) -> u64 {
+    rows.as_array().expect("rows").iter().map(number).sum()
 }
 
 /// The names of all fields.
@@ -153,9 +153,9 @@ fn samples_lose_no_call_until_the_end() {
             counted
         );
         // All intervals together are what happened since the first look.
-        let exactly = |document: &Value, of: &dyn Fn(&Value) -> u64| {
+        let exactly = |document: &Value, number_of: &dyn Fn(&Value) -> u64| {
             let row = row(&document["functions"], "controlled::exactly");
-            if row.is_null() { 0 } else { of(row) }
+            if row.is_null() { 0 } else { number_of(row) }
         };
         let of_intervals = |row: &Value| number(&row["interval"]["calls"]);
         let new: u64 = documents

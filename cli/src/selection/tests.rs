@@ -208,7 +208,7 @@ fn inside_means_a_function_and_its_callees() {
         entry(195, 4),
         exit(200, 4),
     ];
-    let of = |within: &[&str], filter: Option<&str>| {
+    let selected_calls = |within: &[&str], filter: Option<&str>| {
         let chosen = ResolvedSelection {
             within: within
                 .iter()
@@ -223,7 +223,7 @@ fn inside_means_a_function_and_its_callees() {
         let tell = |call: Call| (call.time.0, call.function.0, call.edge == Edge::Entry);
         given.map(tell).collect::<Vec<_>>()
     };
-    let inside = of(&["#2"], None);
+    let inside = selected_calls(&["#2"], None);
     let wanted = [
         (110, 2, true),
         (120, 3, true),
@@ -235,10 +235,13 @@ fn inside_means_a_function_and_its_callees() {
         (180, 2, false),
     ];
     assert_eq!(inside, wanted);
-    assert_eq!(of(&["#2"], Some("#3")), [(120, 3, true), (130, 3, false)]);
-    let all_but = of(&[], Some("-#3,-#4"));
+    assert_eq!(
+        selected_calls(&["#2"], Some("#3")),
+        [(120, 3, true), (130, 3, false)]
+    );
+    let all_but = selected_calls(&[], Some("-#3,-#4"));
     assert_eq!(all_but.len(), 5, "{all_but:?}");
-    assert_eq!(of(&["#9"], None), []);
+    assert_eq!(selected_calls(&["#9"], None), []);
 }
 
 #[test]
@@ -350,10 +353,10 @@ fn short_calls_belong_to_their_callers() {
             from: from.map(Ticks),
             ..ResolvedSelection::default()
         };
-        let said = format!("{chosen:?}");
+        let message = format!("{chosen:?}");
         let trace = Events(fdr_formats::TraceInfo::default(), events());
         let part = Selected::new(Box::new(trace), chosen);
         let tally = crate::tally::Tally::count(&part, &|_| {}).unwrap();
-        assert_eq!(tally.marks().short_calls, wanted, "{said}");
+        assert_eq!(tally.marks().short_calls, wanted, "{message}");
     }
 }

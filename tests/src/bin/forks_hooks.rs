@@ -175,7 +175,7 @@ fn signal(reports: Reports) {
 }
 
 /// A process in a namespace of its own, by the system call.
-fn apart(flags: i32, child: impl FnOnce()) -> bool {
+fn in_namespaces(flags: i32, child: impl FnOnce()) -> bool {
     let flags = flags | libc::SIGCHLD;
     // SAFETY: like a fork, with a copy of the memory; the child goes on where its parent is.
     match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
@@ -195,7 +195,7 @@ const CRASHES: i32 = libc::CLONE_NEWPID | libc::SIGCHLD;
 
 /// Two generations that both are process 1.
 fn namespaces(reports: Reports) {
-    let made = apart(libc::CLONE_NEWUSER | libc::CLONE_NEWPID, || {
+    let made = in_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWPID, || {
         assert_eq!(process::id(), 1);
         CALLS.anew();
         // Noticed here.
@@ -214,7 +214,7 @@ fn namespaces(reports: Reports) {
         unsafe { libc::waitpid(child as i32, &raw mut status, 0) };
         // A namespace's first process outlives a signal that it sends itself.
         assert_eq!(status, children::WELL << 8);
-        assert!(apart(libc::CLONE_NEWPID, || {
+        assert!(in_namespaces(libc::CLONE_NEWPID, || {
             assert_eq!(process::id(), 1);
             CALLS.anew();
             if !fdr::statistics().threads.is_empty() {

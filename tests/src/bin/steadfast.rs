@@ -65,7 +65,7 @@ fn shut() {
 }
 
 /// Calls in a thread of their own.
-fn apart(count: u64) -> u64 {
+fn calls_in_thread(count: u64) -> u64 {
     let thread = thread::spawn(move || calls(count));
     thread.join().expect("a sum")
 }
@@ -110,8 +110,8 @@ fn main() {
             "starve" => starve(),
             "shrink" => shrink(),
             "shut" => shut(),
-            "brief" => println!("{}", apart(10)),
-            "next" => println!("{}", apart(200_000)),
+            "brief" => println!("{}", calls_in_thread(10)),
+            "next" => println!("{}", calls_in_thread(200_000)),
             "lose" => lose(),
             "signal" => signal(),
             "fork" => fork(),

@@ -62,7 +62,7 @@ pub(crate) struct Row {
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     /// Lines of the recorder's, but for those about traces, written or lost.
-    pub(crate) said: usize,
+    pub(crate) warnings: usize,
     /// Lines about traces that are lost, or cut off.
     pub(crate) lost: usize,
     pub(crate) lines: Vec<String>,
@@ -126,10 +126,10 @@ impl Row {
             .partition(|line| line.starts_with("fdr: "));
         assert_eq!(steady(&theirs.concat()), steady(&untraced.stderr), "{what}");
         let lost = ours.iter().filter(|line| is_of_lost(line)).count();
-        let said = ours.iter().filter(|line| !is_ordinary(line)).count() - lost;
+        let warnings = ours.iter().filter(|line| !is_ordinary(line)).count() - lost;
         // Of each process: a child knows of its own traces.
         let processes = 1 + usize::from(self.steps.contains("fork"));
-        assert!(said <= processes, "at most one line of warning: {what}");
+        assert!(warnings <= processes, "at most one line of warning: {what}");
         // The end of each process, and every step that asks for one.
         let asks = |step: &str| ["signal", "caught", "panic"].contains(&step);
         let asked = processes + self.steps.split(' ').filter(|step| asks(step)).count();
@@ -138,7 +138,7 @@ impl Row {
             "at most one line for each lost trace: {what}"
         );
         Leftovers {
-            said,
+            warnings,
             lost,
             lines: ours.iter().map(|&line| line.to_owned()).collect(),
             traces: self.look_over(folder, &traced),
@@ -202,9 +202,9 @@ fn is_ordinary(line: &str) -> bool {
 
 /// Whether a line of the recorder's is about a trace that is lost or cut off: with its path, and what to do.
 fn is_of_lost(line: &str) -> bool {
-    let told = line.contains(": no trace was written: ");
-    assert!(!told || line.contains("; "), "no remedy: {line}");
-    told || line.ends_with(": what follows is lost\n")
+    let is_refused = line.contains(": no trace was written: ");
+    assert!(!is_refused || line.contains("; "), "no remedy: {line}");
+    is_refused || line.ends_with(": what follows is lost\n")
 }
 
 /// What differs from run to run: the number of the thread that panics, and of the process in the shell's

@@ -7,7 +7,7 @@ use std::process::{self, Command};
 use std::thread;
 use std::time::Duration;
 
-use crate::{NamedAction, ask, crowd, said, say, work};
+use crate::{NamedAction, crowd, print_result, request_dump, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("limit-of-addresses", || {
@@ -42,16 +42,16 @@ fn set(what: libc::__rlimit_resource_t, most: u64) -> i32 {
 
 fn limited(what: libc::__rlimit_resource_t, most: u64) {
     say(work(10));
-    said("setrlimit", set(what, most));
-    ask();
+    print_result("setrlimit", set(what, most));
+    request_dump();
     say(crowd(20_000));
-    ask();
+    request_dump();
     say(work(1000));
 }
 
 /// The program once more, with the limit from the beginning.
 fn started_with(what: libc::__rlimit_resource_t, most: u64, way: &str) {
-    said("setrlimit", set(what, most));
+    print_result("setrlimit", set(what, most));
     let program = env::current_exe().expect("this program");
     say(Command::new(program).arg(way).exec());
     process::exit(1)
@@ -81,7 +81,7 @@ fn addresses_later() {
         .and_then(|word| word.parse::<u64>().ok());
     let used = pages.expect("a number") * 4096;
     work(10);
-    said("setrlimit", set(libc::RLIMIT_AS, used + (200 << 20)));
+    print_result("setrlimit", set(libc::RLIMIT_AS, used + (200 << 20)));
     let one = || work(20_000);
     let builder = || thread::Builder::new().stack_size(1 << 20);
     let all: Vec<_> = (0..8)
@@ -94,7 +94,7 @@ fn addresses_later() {
 /// The program needs each descriptor that it may have.
 fn descriptors_used() {
     say(crowd(100));
-    said("setrlimit", set(libc::RLIMIT_NOFILE, 20));
+    print_result("setrlimit", set(libc::RLIMIT_NOFILE, 20));
     let mut files = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         files.push(file);
@@ -108,10 +108,10 @@ fn alone(most: u64) {
     let user = 100_000 + process::id();
     // SAFETY: plain system calls on this process.
     unsafe {
-        said("setgroups", libc::setgroups(0, std::ptr::null()));
-        said("setresuid", libc::setresuid(user, user, user));
+        print_result("setgroups", libc::setgroups(0, std::ptr::null()));
+        print_result("setresuid", libc::setresuid(user, user, user));
     }
-    said("setrlimit", set(libc::RLIMIT_NPROC, most));
+    print_result("setrlimit", set(libc::RLIMIT_NPROC, most));
 }
 
 /// One thread, and one child.
@@ -147,7 +147,7 @@ fn threads() {
 fn locked() {
     work(10);
     // SAFETY: a plain system call on this process.
-    said("mlockall", unsafe {
+    print_result("mlockall", unsafe {
         libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE)
     });
     say(crowd(20_000));

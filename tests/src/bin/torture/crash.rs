@@ -85,13 +85,13 @@ fn process(
         ],
     );
     let mut what = format!("signal {wanted} {}", what[place as usize]);
-    let said = child::said(folder.path());
-    let gave_up = gave_up(kind, place, &said);
+    let message = child::stderr_of(folder.path());
+    let gave_up = gave_up(kind, place, &message);
     if gave_up {
         what.push_str(", std's handler gave up");
     }
     if child::signal(status) != if gave_up { libc::SIGSEGV } else { wanted } {
-        return Err(Failure::Wrong(format!("{what}: {status}: {said}")));
+        return Err(Failure::Wrong(format!("{what}: {status}: {message}")));
     }
     if truth.get(CRASHING, CRASHED_AT) == 0 {
         return Err(Failure::Wrong(format!("{what}: before it began")));
@@ -121,8 +121,8 @@ fn process(
 /// Whether the standard library's handler, which runs after the recorder's, waited in vain for a thread that
 /// begins or ends: that one holds std's lock and waits for the allocator's. Then std says so after ten
 /// million looks, and leaves the process to SIGSEGV.
-fn gave_up(kind: u64, place: u64, said: &str) -> bool {
-    (kind, place) == (crash::OVERFLOW, crash::IN_MALLOC) && said.contains("deadlock in SIGSEGV")
+fn gave_up(kind: u64, place: u64, stderr: &str) -> bool {
+    (kind, place) == (crash::OVERFLOW, crash::IN_MALLOC) && stderr.contains("deadlock in SIGSEGV")
 }
 
 /// Time since a moment in µs of Unix time.
@@ -145,13 +145,13 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
         threads(&trace, is_ring, truth, seed, crash).map_err(|failure| failure.with(what))?;
         // What can't be read is in the ring alone.
         if is_ring == (traces.is_empty() || crash.place == crash::UNREADABLE) {
-            told(&trace, is_ring, crash).map_err(|failure| failure.with(what))?;
+            check_reason(&trace, is_ring, crash).map_err(|failure| failure.with(what))?;
         }
     }
     let is_unreadable = crash.place == crash::UNREADABLE;
     if traces.is_empty() {
-        let said = child::said(folder.path());
-        let why = format!("{what}: no dump, the ring is right: {said}");
+        let message = child::stderr_of(folder.path());
+        let why = format!("{what}: no dump, the ring is right: {message}");
         return Err(Failure::Missed(why));
     }
     if rings.is_empty() == is_unreadable && !crash.is_swallowed() {
@@ -211,7 +211,7 @@ fn threads(
 
 /// What the file says of the crash. In a trace the thread that crashed is the first, and the calls are
 /// open that it was in.
-fn told(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
+fn check_reason(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
     let lane = check::lane(trace, CRASHING)?;
     let Lane { id, name, .. } = lane.ok_or_else(|| "it has no such thread".to_owned())?;
     let reason = &trace.info.reason;
@@ -224,7 +224,7 @@ fn told(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failur
     let middle = reason
         .strip_prefix("crash: ")
         .and_then(|rest| rest.strip_suffix(&end));
-    let wanted = crash.told();
+    let wanted = crash.reason();
     let is_so = middle.is_some_and(|middle| match wanted.strip_suffix('*') {
         Some(before) => middle.strip_prefix(before).is_some_and(is_hexadecimal),
         None => middle == wanted,
@@ -294,7 +294,7 @@ impl Crash {
     }
 
     /// The signal and its address, as the reason has them; `*` = an address that nobody knows before.
-    fn told(&self) -> &'static str {
+    fn reason(&self) -> &'static str {
         let raised = match self.kind {
             _ if self.place == crash::IN_RECORDER => None,
             _ if self.is_at_store() => Some("SIGSEGV at 0x*"),

@@ -49,7 +49,9 @@ fn process(
     let (mut child, truth) = part.start(one.plan, folder, 4, setting, &variables)?;
     for _ in 0..=random.below(2) {
         let enough = truth.surely_made() + 1 + random.below(200_000);
-        if !goes_on(&mut child, || truth.surely_made() >= enough || told(folder))? {
+        if !goes_on(&mut child, || {
+            truth.surely_made() >= enough || has_ended(folder)
+        })? {
             break;
         }
         if random.below(2) == 0 {
@@ -61,18 +63,20 @@ fn process(
     goes_on(&mut child, || truth.surely_made() >= enough)?;
     truth.set(0, STOP, 1);
     child.succeed(folder.path(), LIMIT)?;
-    let said = child::said(folder.path());
-    let times = said.matches(ENDED).count();
-    if times > 1 || said.lines().any(|line| !line.starts_with("fdr: ")) {
-        return Err(Failure::Wrong(said));
+    let message = child::stderr_of(folder.path());
+    let times = message.matches(ENDED).count();
+    if times > 1 || message.lines().any(|line| !line.starts_with("fdr: ")) {
+        return Err(Failure::Wrong(message));
     }
     if let Some(hidden) = folder.files().iter().find(|file| is_hidden(file)) {
         return Err(Failure::Wrong(format!("{}", hidden.display())));
     }
-    let has_zeros = said.contains(ZEROS);
+    let has_zeros = message.contains(ZEROS);
     if times == 0 {
         let traces = folder.ending(".fdr");
-        let last = traces.last().ok_or_else(|| format!("no trace: {said}"))?;
+        let last = traces
+            .last()
+            .ok_or_else(|| format!("no trace: {message}"))?;
         let trace = decode_trace(last)?;
         if !has_zeros {
             check::all(&trace, &truth, seed, 0)?;
@@ -103,8 +107,8 @@ fn goes_on(child: &mut Child, mut is_so: impl FnMut() -> bool) -> Result<bool, S
 }
 
 /// Whether the program has said that recording has ended.
-fn told(folder: &Folder) -> bool {
-    child::said(folder.path()).contains(ENDED)
+fn has_ended(folder: &Folder) -> bool {
+    child::stderr_of(folder.path()).contains(ENDED)
 }
 
 pub(crate) fn is_hidden(path: &Path) -> bool {

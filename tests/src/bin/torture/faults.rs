@@ -184,9 +184,9 @@ fn variables(random: &mut Random) -> Vec<(&'static str, String)> {
     let (buffer, memory) = sizes[random.below(3) as usize];
     variables.push(("FDR_BUFFER", buffer.into()));
     variables.push(("FDR_MEMORY", memory.into()));
-    let of = |random: &mut Random, values: [&'static str; 3]| values[random.below(3) as usize];
-    let keep = of(random, ["", "0", "20ms"]);
-    let budget = of(random, ["", "", "0.0001%"]);
+    let choose = |random: &mut Random, values: [&'static str; 3]| values[random.below(3) as usize];
+    let keep = choose(random, ["", "0", "20ms"]);
+    let budget = choose(random, ["", "", "0.0001%"]);
     for (name, value) in [
         ("FDR_OUT", out),
         ("FDR_DIR", dir),
@@ -235,8 +235,8 @@ fn limited(
         let place = folder.join(if recorded { "with" } else { "without" });
         fs::create_dir_all(place.join("small")).map_err(|error| error.to_string())?;
         fs::write(place.join("file"), "").map_err(|error| error.to_string())?;
-        let kept = place.join("kept");
-        fs::create_dir_all(&kept).map_err(|error| error.to_string())?;
+        let kept_folder = place.join("kept");
+        fs::create_dir_all(&kept_folder).map_err(|error| error.to_string())?;
         let shell = if before.is_empty() { "sh" } else { "unshare" };
         let mut command = command(Path::new(shell), &place);
         // Addresses are others each time.
@@ -245,7 +245,9 @@ fn limited(
             command.args(UNSHARE).arg("sh");
         }
         command.arg("-c").arg(&script).arg(&program);
-        command.env("LEFT", folder.join("left")).env("KEPT", &kept);
+        command
+            .env("LEFT", folder.join("left"))
+            .env("KEPT", &kept_folder);
         if recorded {
             command.envs(variables.iter().map(|(name, value)| (name, value)));
         }

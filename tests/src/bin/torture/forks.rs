@@ -98,8 +98,8 @@ fn only(process: u64, files: &[PathBuf]) -> Result<DecodedTrace, Failure> {
     };
     let trace = decode_trace(file)?;
     if trace.info.process != Some(process) {
-        let (file, said) = (file.display(), trace.info.process);
-        return Err(Failure::Wrong(format!("{file} is of process {said:?}")));
+        let (file, process) = (file.display(), trace.info.process);
+        return Err(Failure::Wrong(format!("{file} is of process {process:?}")));
     }
     Ok(trace)
 }

@@ -69,7 +69,7 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
             let lane = lane.ok_or_else(|| Failure::Lost(before, format!("no n{thread}")))?;
             records += lane.counts.readable;
             let summaries = SUMMARY * lane.short.len() as u64;
-            taken += lane.counts.readable + summaries + lane.said.room;
+            taken += lane.counts.readable + summaries + lane.notes.room;
             let course = check::course(&truth, seed, thread);
             let moment = Moment::Since(before);
             check::thread(lane, course, &truth, thread, moment)?;

@@ -220,7 +220,7 @@ fn one_round(
             one();
             new.join().map_err(|_| "a thread panicked")?;
         }
-        3 if does(round::APART) => apart(wanted, number)?,
+        3 if does(round::APART) => run_in_unshared_thread(wanted, number)?,
         0 => {
             kin::children(wanted, kinds, number)?;
             if does(round::SHARING) {
@@ -241,8 +241,8 @@ fn one_round(
 }
 
 /// A thread that has its own table: it closes all, and its file is at all numbers.
-fn apart(wanted: DescriptorTask, number: u64) -> Result<(), String> {
-    let apart = move || {
+fn run_in_unshared_thread(wanted: DescriptorTask, number: u64) -> Result<(), String> {
+    let body = move || {
         // SAFETY: a plain system call on this thread.
         if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
             return Err(format!("unshare: {}", std::io::Error::last_os_error()));
@@ -260,7 +260,7 @@ fn apart(wanted: DescriptorTask, number: u64) -> Result<(), String> {
         }
         own.is_whole(first)
     };
-    let ended = thread::spawn(apart).join();
+    let ended = thread::spawn(body).join();
     ended.map_err(|_| "a thread panicked")?
 }
 
