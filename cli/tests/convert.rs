@@ -178,10 +178,10 @@ fn what_would_be_lost_is_refused() {
     let trace = folder.file("a.fdr");
     small(&trace, &["app::run", "app::step"]);
     let before = fs::read(&trace).unwrap();
-    let run = |arguments: &[&str], what: &str| {
+    let run = |arguments: &[&str], message: &str| {
         let output = fdr(&[&["convert", &trace], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
-        assert!(stderr(&output).contains(what), "{what}: {output:?}");
+        assert!(stderr(&output).contains(message), "{message}: {output:?}");
         assert_eq!(contents(folder.path()), ["a.fdr"]);
         assert_eq!(fs::read(&trace).unwrap(), before);
     };

@@ -166,11 +166,11 @@ fn damaged_traces_are_read_up_to_damage() {
                 ] {
                     let output = fdr(arguments);
                     let code = output.status.code();
-                    let what = format!("{}: {arguments:?}: {output:?}", golden.display());
-                    assert!(code.is_some_and(|code| code <= 2), "{what}");
-                    assert!(!stderr(&output).contains("panicked"), "{what}");
+                    let case = format!("{}: {arguments:?}: {output:?}", golden.display());
+                    assert!(code.is_some_and(|code| code <= 2), "{case}");
+                    assert!(!stderr(&output).contains("panicked"), "{case}");
                     let refused = code == Some(2);
-                    assert!(!refused || stderr(&output).starts_with("fdr: "), "{what}");
+                    assert!(!refused || stderr(&output).starts_with("fdr: "), "{case}");
                 }
             }
         }

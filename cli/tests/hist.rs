@@ -60,7 +60,7 @@ fn two_groups_of_calls_are_two_modes() {
     let function = &document["functions"][0];
     let sum = |list: &serde_json::Value| -> u64 {
         let list = list.as_array().expect("an array").iter();
-        list.map(|one| one["calls"].as_u64().expect("a count"))
+        list.map(|function| function["calls"].as_u64().expect("a count"))
             .sum()
     };
     assert_eq!(function["calls"], 400);

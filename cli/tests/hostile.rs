@@ -163,15 +163,15 @@ fn hostile_thread(nth: u64, name: &str) -> (Thread, Vec<Item<'_>>) {
 }
 
 /// Text for people or machines in which nothing acts on a terminal.
-fn harmless<'a>(bytes: &'a [u8], what: &str) -> &'a str {
-    let text = std::str::from_utf8(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+fn harmless<'a>(bytes: &'a [u8], case: &str) -> &'a str {
+    let text = std::str::from_utf8(bytes).unwrap_or_else(|error| panic!("{case}: {error}"));
     let bad = text
         .char_indices()
         .find(|&(_, c)| c != '\n' && is_unsafe(c));
     if let Some((at, bad)) = bad {
         let from = text.floor_char_boundary(at.saturating_sub(60));
         panic!(
-            "{what}: {bad:?} in {:?}",
+            "{case}: {bad:?} in {:?}",
             &text[from..text.ceil_char_boundary(at + 20)]
         );
     }
@@ -456,9 +456,9 @@ fn files_with_hostile_names_are_named_harmlessly() {
 
 fn check(mut command: Command) {
     let output = command.output().expect("fdr runs");
-    let what = format!("{command:?}");
-    harmless(&output.stdout, &what);
-    harmless(&output.stderr, &what);
+    let case = format!("{command:?}");
+    harmless(&output.stdout, &case);
+    harmless(&output.stderr, &case);
 }
 
 /// Files that a trace names are never opened: a pipe without a writer would stop the reader for good.

@@ -202,14 +202,16 @@ fn session_folders_are_the_traces_below() {
 #[test]
 fn output_folders_get_a_file_per_trace() {
     let folder = Folder::new("outputs");
-    let (one, two) = (folder.file("one.1.fdr"), folder.file("two.fdr"));
-    [&one, &two].iter().for_each(|trace| small(trace, NAMES));
+    let (first, second) = (folder.file("one.1.fdr"), folder.file("two.fdr"));
+    [&first, &second]
+        .iter()
+        .for_each(|trace| small(trace, NAMES));
     let out = folder.file("out/");
-    answer(&["convert", "--to", "heph", "-o", &out, &one, &two]);
-    answer(&["convert", "--to", "xray", "-o", &out, &one]);
-    answer(&["convert", "--to", "ctf", "-o", &out, &two]);
-    answer(&["convert", "--to", "map", "-q", "-o", &out, &one, &two]);
-    answer(&["pack", "-q", "-o", &out, &one]);
+    answer(&["convert", "--to", "heph", "-o", &out, &first, &second]);
+    answer(&["convert", "--to", "xray", "-o", &out, &first]);
+    answer(&["convert", "--to", "ctf", "-o", &out, &second]);
+    answer(&["convert", "--to", "map", "-q", "-o", &out, &first, &second]);
+    answer(&["pack", "-q", "-o", &out, &first]);
     let wanted = [
         "one.1.fdr",
         "one.1.fdr.zst",
@@ -220,7 +222,7 @@ fn output_folders_get_a_file_per_trace() {
         "two.map",
     ];
     assert_eq!(contents(&folder.path().join("out")), wanted);
-    let output = fdr(&["convert", "--to", "heph", "-o", "-", &one, &two]);
+    let output = fdr(&["convert", "--to", "heph", "-o", "-", &first, &second]);
     assert!(
         stderr(&output).contains("-o - takes one trace at a time"),
         "{output:?}"
@@ -506,8 +508,8 @@ fn two_folders_of_runs_are_compared() {
     assert!(stderr(&output).contains("1 function slower by more than 5 %: app::step"));
     let output = fdr(&["diff", "--fail-over", "20%", &sides[0], &sides[1]]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let one = folder.path().join("before/run-0.fdr").display().to_string();
-    let output = fdr(&["diff", "--fail-over", "5%", &one, &sides[1]]);
+    let run = folder.path().join("before/run-0.fdr").display().to_string();
+    let output = fdr(&["diff", "--fail-over", "5%", &run, &sides[1]]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(stderr(&output).contains("needs two runs or more on each side"));
 }

@@ -117,7 +117,7 @@ fn options_become_variables() {
 }
 
 #[test]
-fn what_was_written_is_told_and_nothing_else() {
+fn what_was_written_is_reported_and_nothing_else() {
     let folder = Folder::new("written");
     std::fs::copy(golden("v1-std.fdr"), folder.file("old.1.1.fdr")).unwrap();
     let script = "cp $GOLDEN app.77.1.fdr; cp $GOLDEN app.77.2.fdr; echo no > app.77.3.fdr; \
@@ -217,7 +217,7 @@ fn a_stream_is_not_looked_for_on_disk() {
         assert_eq!(stdout(&output), format!("{address} stream\n"));
         assert_eq!(stderr(&output), "");
     }
-    for (options, what) in [
+    for (options, message) in [
         (&["-o", "tcp://127.0.0.1:0"][..], "--output: port 0"),
         (&["-o", "tcp://127.0.0.1"], "--output: no port"),
         (&["-o", "udp://a:1"], "--output: no such kind of stream"),
@@ -228,7 +228,7 @@ fn a_stream_is_not_looked_for_on_disk() {
     ] {
         let output = record(&folder, options, "echo ran");
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-        assert!(stderr(&output).contains(what), "{output:?}");
+        assert!(stderr(&output).contains(message), "{output:?}");
     }
     let off = recorder_messages(&folder, &["-o", "tcp://a:1", "-f", "off"], "true");
     assert!(off.contains("switches recording off"), "{off}");
@@ -243,7 +243,7 @@ fn recorder_messages(folder: &Folder, options: &[&str], script: &str) -> String 
 }
 
 #[test]
-fn where_nothing_was_written_the_reasons_are_told() {
+fn where_nothing_was_written_the_reasons_are_reported() {
     let folder = Folder::new("nothing");
     let text = recorder_messages(&folder, &[], "true");
     assert!(text.starts_with("fdr: no trace was written: "), "{text}");

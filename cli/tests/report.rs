@@ -168,9 +168,9 @@ fn rows_can_be_chosen() {
     let folder = Folder::new("rows");
     let trace = folder.file("t.fdr");
     small(&trace, &["app::run", "lib::step"]);
-    let one = json(&["report", "--json", "--filter", "-lib::*", &trace]);
-    assert_eq!(one["functions"].as_array().unwrap().len(), 1);
-    assert_eq!(one["functions"][0]["name"], "app::run");
+    let filtered = json(&["report", "--json", "--filter", "-lib::*", &trace]);
+    assert_eq!(filtered["functions"].as_array().unwrap().len(), 1);
+    assert_eq!(filtered["functions"][0]["name"], "app::run");
     let first = json(&["report", "--json", "--limit", "1", "--sort", "name", &trace]);
     assert_eq!(first["functions"][0]["name"], "app::run");
     assert_eq!(first["functions_not_shown"], 1);
@@ -351,11 +351,11 @@ fn a_filter_has_the_recorders_words() {
 fn limits_of_nothing_are_refused_in_words() {
     let trace = golden("v3-std.fdr");
     for subcommand in ["report", "replay --records", "verify"] {
-        for (limit, what) in [("0", "1 or more"), ("x", "whole number")] {
+        for (limit, message) in [("0", "1 or more"), ("x", "whole number")] {
             let words = subcommand.split(' ').chain(["--limit", limit, &trace]);
             let output = fdr(&words.collect::<Vec<_>>());
             assert_eq!(output.status.code(), Some(2));
-            assert!(stderr(&output).contains(what), "{output:?}");
+            assert!(stderr(&output).contains(message), "{output:?}");
         }
     }
 }

@@ -1,20 +1,13 @@
 //! `fdr slow`: a planted slow call is explained, with the lock that it waited for.
 
 use fdr_formats::notes::{Field, FieldValue, Form, Note, reason, thread_state};
-use fdr_formats::{Clock, Thread, ThreadId, TraceInfo};
+use fdr_formats::{Clock, TraceInfo};
 
 use crate::common::{Folder, Item, answer, functions, json, write_noted};
+use crate::states::thread;
 
 const NAMES: &[&str] = &["app::handle", "app::lock", "app::compact", "queue"];
 const USUAL: u64 = 40;
-
-fn thread(id: u64, name: &str) -> Thread {
-    Thread {
-        id: ThreadId(id),
-        name: name.to_owned(),
-        ..Thread::default()
-    }
-}
 
 fn state(state: u8, waited: u64) -> Note<'static> {
     Note::ThreadState {

@@ -48,10 +48,10 @@ thread 8 worker
     assert_eq!(cpus, " 0  thread 8 worker\n");
     assert_eq!(answer(&["state", "--at", "+550", &trace]), shown);
     assert_eq!(answer(&["state", "--at", "-450ns", &trace]), shown);
-    let one = answer(&["state", "--at", "1550", "--thread", "worker", &trace]);
+    let worker = answer(&["state", "--at", "1550", "--thread", "worker", &trace]);
     assert!(
-        !one.contains("app::run") && one.contains("  1  app::step  for 50 ns"),
-        "{one}"
+        !worker.contains("app::run") && worker.contains("  1  app::step  for 50 ns"),
+        "{worker}"
     );
     let end = answer(&["state", &trace]);
     assert_eq!(end.matches("nothing is open").count(), 2, "{end}");

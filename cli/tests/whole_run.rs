@@ -145,7 +145,7 @@ fn a_function_is_never_the_nearest_to_itself() {
 }
 
 #[test]
-fn dropped_records_are_told_by_all_lines() {
+fn dropped_records_are_reported_by_all_lines() {
     let folder = Folder::new("whole-dropped");
     let path = folder.file("t.fdr");
     let missing = Missing {
@@ -164,7 +164,7 @@ fn dropped_records_are_told_by_all_lines() {
 }
 
 #[test]
-fn a_missing_end_is_told_by_all_commands() {
+fn a_missing_end_is_reported_by_all_commands() {
     let folder = Folder::new("whole-end");
     let path = folder.file("t.fdr");
     let thread = |id| Thread {

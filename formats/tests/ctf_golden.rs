@@ -304,7 +304,7 @@ fn damage_costs_one_packet() {
     let all = whole.log.events(101);
     for (nth, start) in starts.iter().enumerate() {
         // Magic number, size of the packet, class of the first event.
-        for (offset, what) in [
+        for (offset, message) in [
             (0, "no packet begins here"),
             (57, "packet"),
             (85, "an event"),
@@ -325,7 +325,7 @@ fn damage_costs_one_packet() {
             let messages = read.messages();
             let messages = messages.join("\n");
             assert!(
-                messages.contains(what) && messages.contains("of thread-101"),
+                messages.contains(message) && messages.contains("of thread-101"),
                 "{place}: {messages}"
             );
             // All other threads are as they were.

@@ -4,19 +4,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::common::ctf::{Folder, read_whole, tell, write, writer};
+use crate::common::ctf::{Folder, function, read_whole, tell, write, writer};
 use crate::common::{self, Event, call, enter, exit, thread};
-use fdr_formats::{
-    Clock, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry,
-};
-
-fn function(id: u32, name: &str) -> Function {
-    Function {
-        id: FunctionId(id),
-        name: name.into(),
-        ..Function::default()
-    }
-}
+use fdr_formats::{Clock, Edge, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry};
 
 #[test]
 fn times_are_exact_and_never_go_back() {

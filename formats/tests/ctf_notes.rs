@@ -138,7 +138,7 @@ fn any_note_comes_back() {
     assert_eq!(losses.notes().count(), 1);
     let note = losses.notes().next();
     assert!(
-        note.is_some_and(|(what, _)| what.contains("beyond 244")),
+        note.is_some_and(|(text, _)| text.contains("beyond 244")),
         "{note:?}"
     );
     comes_back(&TraceInfo::default(), &around(&notes));

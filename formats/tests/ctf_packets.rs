@@ -195,9 +195,9 @@ fn a_converted_trace_keeps_all_of_its_calls() {
     std::fs::remove_file(&path).expect("the trace");
 }
 
-sampled! { no_packet_is_empty_whatever_the_name_and_the_changes_of_cpu }
+sampled! { every_packet_has_an_event }
 
-fn no_packet_is_empty_whatever_the_name_and_the_changes_of_cpu(step: usize) {
+fn every_packet_has_an_event(step: usize) {
     for letters in (0..=16).step_by(step) {
         let program = &"sixteen_letters_"[..letters];
         for period in [1, 2, 5, 7, 11, 19, 61, 407, 744, 1021, 1637, 4093] {

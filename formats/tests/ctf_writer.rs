@@ -3,19 +3,13 @@
 
 use std::fs;
 
-use crate::common::ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, write, writer};
+use crate::common::ctf::{
+    Folder, Pieces, covers_all, function, packets, read_whole, tell, write, writer,
+};
 use crate::common::{Event, EventLog, Random, enter, exit, program, synthetic, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
-use fdr_formats::{Clock, Function, FunctionId, Sink, Thread, TraceInfo, registry};
-
-fn function(id: u32, name: &str) -> Function {
-    Function {
-        id: FunctionId(id),
-        name: name.into(),
-        ..Function::default()
-    }
-}
+use fdr_formats::{Clock, Function, Sink, Thread, TraceInfo, registry};
 
 fn counts(overwritten: u64, dropped: u64) -> Counts {
     Counts {

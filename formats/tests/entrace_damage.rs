@@ -48,12 +48,12 @@ fn without(function: u32) -> Vec<Call> {
 }
 
 /// The only diagnostic: where it is, and that it says this.
-fn assert_only(read: &ReadTrace, offset: u64, what: &str) {
+fn assert_only(read: &ReadTrace, offset: u64, message: &str) {
     let [diagnostic] = &read.diagnostics[..] else {
         panic!("{:?}", read.diagnostics);
     };
     assert!(
-        diagnostic.offset == offset && diagnostic.what.contains(what),
+        diagnostic.offset == offset && diagnostic.what.contains(message),
         "{diagnostic}"
     );
 }
@@ -162,16 +162,16 @@ fn cut_files_of_others_give_what_is_whole() {
 
 #[test]
 fn a_bad_head_is_an_error() {
-    for (bytes, what) in [
+    for (bytes, message) in [
         (&b"\0ENTRACE\x03\x01"[..], "version 3"),
         (b"\0ENTRACE\x00\x01", "version 0"),
         (b"\0ENTRACE\x01\x03", "container 3"),
         (b"\0ENTRACE\x01", "not a head"),
     ] {
         let Err(error) = registry::open(Box::new(bytes.to_vec())) else {
-            panic!("{what}");
+            panic!("{message}");
         };
-        assert!(error.to_string().contains(what), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
     for container in 0..3 {
         let read = read_damaged(&file(container, &[]));
@@ -217,7 +217,7 @@ fn reading_goes_on_after_damaged_entries() {
 fn a_wrong_length_costs_no_entry() {
     let good = file(2, &entries());
     let first = 10 + 8 + root().len();
-    for (wrong, what) in [
+    for (wrong, message) in [
         (0, "0 bytes"),
         (1, "1 bytes"),
         (200, "200 bytes"),
@@ -226,7 +226,7 @@ fn a_wrong_length_costs_no_entry() {
         let mut bytes = good.clone();
         bytes[first..first + 8].copy_from_slice(&u64::to_le_bytes(wrong));
         let read = read_damaged(&bytes);
-        assert_only(&read, first as u64, what);
+        assert_only(&read, first as u64, message);
         assert_eq!(read.log.calls(7), all_calls());
     }
     // The entry is shorter than its length, and that is where the next one is.
@@ -239,7 +239,7 @@ fn a_wrong_length_costs_no_entry() {
 
 #[test]
 fn wrong_parents_are_replaced_by_times() {
-    for (parent, what) in [
+    for (parent, message) in [
         (2, "does not come before it"),
         (250, "does not come before it"),
     ] {
@@ -247,7 +247,7 @@ fn wrong_parents_are_replaced_by_times() {
         entries[2][0] = parent;
         let place = 10 + root().len() + entries[1].len();
         let read = read_damaged(&file(1, &entries));
-        assert_only(&read, place as u64, what);
+        assert_only(&read, place as u64, message);
         assert_eq!(read.log.calls(7), all_calls());
     }
     // Another thread's call, or one that has ended.
@@ -300,13 +300,13 @@ fn the_tables_of_an_et_are_checked() {
             "more lists of children than offsets, or fewer",
         ),
     ];
-    for (pool, what) in cases {
+    for (pool, message) in cases {
         let bytes = et(&entries(), pool);
         let read = read_damaged(&bytes);
         let [diagnostic] = &read.diagnostics[..] else {
             panic!("{pool:?}: {:?}", read.diagnostics);
         };
-        assert!(diagnostic.what.contains(what), "{pool:?}: {diagnostic}");
+        assert!(diagnostic.what.contains(message), "{pool:?}: {diagnostic}");
         let pool_at = bytes.len() - entries().concat().len();
         assert!(
             (10..pool_at as u64).contains(&diagnostic.offset),
@@ -375,12 +375,12 @@ fn entries_without_time_or_thread_are_reported() {
         ],
     ];
     let read = read_damaged(&file(1, &entries.concat()));
-    let what: Vec<&str> = read
+    let message: Vec<&str> = read
         .diagnostics
         .iter()
         .map(|diagnostic| &*diagnostic.what)
         .collect();
-    assert_eq!(what, ["an event without `tid`: left out"]);
+    assert_eq!(message, ["an event without `tid`: left out"]);
     assert_eq!(read.log.events(7).last(), Some(&Event::Lost(5)));
 }
 

@@ -260,7 +260,7 @@ fn nothing_is_written_right_too() {
 }
 
 #[test]
-fn losses_are_told_exactly() {
+fn losses_are_reported_exactly() {
     for name in TARGETS {
         let events = [
             Event::Argument(1),

@@ -92,10 +92,10 @@ fn every_format_has_golden_files_and_knows_them() {
     }
 }
 
-sampled! { every_format_survives_cuts_and_flips_of_its_golden_files }
+sampled! { golden_files_survive_cuts_and_flips }
 
 /// Formats whose traces are folders have suites of their own, for each of their files.
-fn every_format_survives_cuts_and_flips_of_its_golden_files(step: usize) {
+fn golden_files_survive_cuts_and_flips(step: usize) {
     let of_files = |format: &&Format| matches!(format.opener, Opener::File { .. });
     for format in FORMATS.iter().filter(of_files) {
         // Long files say nothing that short ones do not.
@@ -223,11 +223,11 @@ fn cut_files_are_read_up_to_the_cut() {
         let offsets = read.offsets();
         assert_eq!(offsets, wanted, "{name}: {:?}", read.diagnostics);
     }
-    let what = read_golden("v3-trunc").diagnostics[0].to_string();
+    let message = read_golden("v3-trunc").diagnostics[0].to_string();
     let wanted = "at byte 272: the block at byte 32 should have 245 bytes, \
                   but the file ends 21 bytes before that";
     // 32 + 16 + 245 - 272 = 21
-    assert_eq!(what, wanted);
+    assert_eq!(message, wanted);
 }
 
 #[test]

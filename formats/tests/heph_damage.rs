@@ -87,14 +87,14 @@ fn reading_goes_on_at_the_next_packet() {
             "4 bytes are skipped",
         ),
     ];
-    for (what, damage, message) in cases {
+    for (case, damage, message) in cases {
         let parts = [epoch(5), plain(0, (10, 20), "a"), damage, good()];
         let read = damaged(&parts);
-        assert_eq!(read.offsets(), [23 + 43], "{what}: {:?}", read.diagnostics);
+        assert_eq!(read.offsets(), [23 + 43], "{case}: {:?}", read.diagnostics);
         let problem = &read.diagnostics[0].what;
-        assert!(problem.contains(message), "{what}: {problem}");
+        assert!(problem.contains(message), "{case}: {problem}");
         let wanted = [enter(10, 1), exit(20, 1), enter(30, 2), exit(40, 2)];
-        assert_eq!(read.log.calls(1), wanted, "{what}");
+        assert_eq!(read.log.calls(1), wanted, "{case}");
     }
 }
 
@@ -145,10 +145,10 @@ fn packets_with_damaged_contents() {
     ];
     let read = damaged(&parts);
     assert_eq!(read.offsets(), [0]);
-    let what = &read.diagnostics[0].what;
+    let message = &read.diagnostics[0].what;
     assert!(
-        what.starts_with("the attribute at byte 55 of the event has type 128"),
-        "{what}"
+        message.starts_with("the attribute at byte 55 of the event has type 128"),
+        "{message}"
     );
     assert_eq!(
         read.log.events(1)[1..3],
@@ -159,8 +159,8 @@ fn packets_with_damaged_contents() {
         event((1, 0, 0), (10, 20), b"a", &attribute("x", 1, &[0; 7])),
         plain(1, (30, 40), "b"),
     ];
-    let what = damaged(&parts).diagnostics[0].what.clone();
-    assert!(what.contains("leaves the packet"), "{what}");
+    let message = damaged(&parts).diagnostics[0].what.clone();
+    assert!(message.contains("leaves the packet"), "{message}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn events_that_are_missing_are_counted() {
 }
 
 #[test]
-fn a_counter_that_goes_back_is_told_once() {
+fn a_counter_that_goes_back_is_reported_once() {
     let parts = [
         plain(5, (10, 20), "a"),
         plain(5, (30, 40), "a"),
@@ -355,8 +355,8 @@ fn attributes_of_others_in_a_trace_of_ours() {
 
 #[test]
 fn a_flood_of_damage_is_counted() {
-    let one = [plain(0, (10, 20), "a"), vec![0x55; 5]].concat();
-    let read = damaged(&[one.repeat(300)]);
+    let part = [plain(0, (10, 20), "a"), vec![0x55; 5]].concat();
+    let read = damaged(&[part.repeat(300)]);
     assert_eq!(read.diagnostics.len(), 101);
     assert_eq!(read.diagnostics[100].offset, read.diagnostics[99].offset);
     // A counter that goes back is reported once.

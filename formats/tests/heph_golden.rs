@@ -61,7 +61,7 @@ fn all_that_a_good_file_has() {
         .info
         .threads
         .iter()
-        .map(|one| (one.id, &*one.name))
+        .map(|function| (function.id, &*function.name))
         .collect();
     let wanted = [
         (ThreadId(1), ""),
@@ -111,12 +111,12 @@ fn an_epoch_is_for_the_events_after_it() {
 }
 
 #[test]
-fn an_unknown_option_is_skipped_and_told() {
+fn an_unknown_option_is_skipped_and_reported() {
     let read = read_golden("unknown_option");
     assert_eq!(read.log.calls(1), [enter(1000, 1), exit(90_000, 1)]);
     assert_eq!(read.offsets(), [23]);
-    let what = &read.diagnostics[0].what;
-    assert!(what.contains("\"thread_name\""), "{what}");
+    let message = &read.diagnostics[0].what;
+    assert!(message.contains("\"thread_name\""), "{message}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_file_of_hephs_own() {
         .info
         .functions
         .iter()
-        .find(|one| one.name == "printing message");
+        .find(|function| function.name == "printing message");
     let printing = printing.expect("a function of the example").id.0;
     let place = |event: &Event| *event == with(call(83_724_942, printing, Edge::Entry));
     let at = read

@@ -103,7 +103,7 @@ fn short_packets_hold_names_of_any_length() {
         assert_eq!(losses.iter().count(), 1, "{losses}");
         let packets = convertible(&bytes);
         // The first one's own name is a function's whole name, in the listing of another program.
-        let described = packets.iter().filter(|one| one.description == name);
+        let described = packets.iter().filter(|packet| packet.description == name);
         assert_eq!(
             described.count(),
             if length <= 50 {
@@ -139,21 +139,25 @@ fn calls_with_all_that_they_can_have() {
         for bits in 0..16_u64 {
             for arguments in [0_u64, 1, 2, 3, 9] {
                 time += 10_000;
-                let given = |bit: u64| bits >> bit & 1 == 1;
+                let has_bit = |bit: u64| bits >> bit & 1 == 1;
                 let entry = Call {
                     has_arguments: arguments > 0,
-                    synthetic: given(0),
+                    synthetic: has_bit(0),
                     ..enter(time, id)
                 };
-                let edge = if given(1) { Edge::TailExit } else { Edge::Exit };
+                let edge = if has_bit(1) {
+                    Edge::TailExit
+                } else {
+                    Edge::Exit
+                };
                 let left = Call {
-                    synthetic: given(2),
+                    synthetic: has_bit(2),
                     ..call(time + 5000, id, edge)
                 };
                 events.push(Event::Call(entry));
                 let value = |nth| u64::MAX - bits - 100 * nth;
                 events.extend((0..arguments).map(|nth| Event::Argument(value(nth))));
-                if given(3) {
+                if has_bit(3) {
                     events.push(Event::Cpu(time + 5000, (time / 10_000) as u32));
                 }
                 events.push(Event::Call(left));
@@ -164,7 +168,7 @@ fn calls_with_all_that_they_can_have() {
     assert!(losses.is_empty(), "{losses}");
     let packets = convertible(&bytes);
     assert_eq!(
-        packets.iter().filter(|one| one.stream == 9).count(),
+        packets.iter().filter(|packet| packet.stream == 9).count(),
         130 * 16 * 5
     );
     assert!(
@@ -199,13 +203,13 @@ fn arrays_are_payloads_and_no_text() {
     assert_eq!(notes, [1]);
     let (epoch, packets) = packets(&bytes);
     assert!(epoch.is_some());
-    let arrays: Vec<_> = packets.iter().filter(|one| one.is_array()).collect();
+    let arrays: Vec<_> = packets.iter().filter(|packet| packet.is_array()).collect();
     assert_eq!(arrays.len(), 1);
     assert_eq!(arrays[0].description, "fdr:custom");
 }
 
 #[test]
-fn a_function_is_told_whole_before_its_call() {
+fn a_function_is_described_before_its_call() {
     let mut info = complete_info();
     let long = name(3000, 7);
     info.functions = vec![function(3, &long, "", 0)];
@@ -214,19 +218,22 @@ fn a_function_is_told_whole_before_its_call() {
     let packets = convertible(&bytes);
     let first = packets
         .iter()
-        .position(|one| one.description == "fdr:function");
+        .position(|packet| packet.description == "fdr:function");
     let first = first.expect("a function");
     let fact = &packets[first];
     let event_id = u64::from(FACTS) << 32 | u64::from(fact.counter);
     let further = packets[first + 1..].iter();
     let further: Vec<_> = further
-        .take_while(|one| one.description == "fdr:more")
+        .take_while(|packet| packet.description == "fdr:more")
         .collect();
-    for one in &further {
-        assert_eq!(one.stream, FACTS);
-        assert_eq!(one.attributes[0], ("of".into(), Value::Unsigned(event_id)));
+    for packet in &further {
+        assert_eq!(packet.stream, FACTS);
+        assert_eq!(
+            packet.attributes[0],
+            ("of".into(), Value::Unsigned(event_id))
+        );
     }
-    let parts = further.iter().map(|one| one.text("name"));
+    let parts = further.iter().map(|packet| packet.text("name"));
     let whole: String = [fact.text("name")].into_iter().chain(parts).collect();
     assert_eq!(whole, long);
     let call = packets.last().expect("a call");
@@ -357,8 +364,8 @@ fn a_late_reader_gets_short_packets_too() {
     late.extend(&out.bytes()[before..]);
     for bytes in [&late, &out.bytes()] {
         let packets = convertible(bytes);
-        let facts = packets.iter().filter(|one| one.stream == FACTS);
-        let numbers: Vec<u32> = facts.map(|one| one.counter).collect();
+        let facts = packets.iter().filter(|packet| packet.stream == FACTS);
+        let numbers: Vec<u32> = facts.map(|packet| packet.counter).collect();
         assert!(
             numbers
                 .windows(2)
@@ -373,7 +380,7 @@ fn a_late_reader_gets_short_packets_too() {
 }
 
 #[test]
-fn what_continues_nothing_is_told_and_skipped() {
+fn what_continues_nothing_is_reported_and_skipped() {
     let event_id =
         |stream: u32, counter: u32| number("of", u64::from(stream) << 32 | u64::from(counter));
     let more = |counter, event_id: Vec<u8>, attribute: Vec<u8>| {

@@ -176,13 +176,13 @@ fn klasses_that_cannot_be_read_are_named() {
             },
         ),
     ];
-    for (what, announce) in cases {
+    for (problem, announce) in cases {
         let mut stream = Stream::new(false);
         announce(&mut stream);
         let offset = stream.bytes.len();
         stream.header(50, 1).u64(1);
         let wanted = format!(
-            "at byte {offset}: {what}, so its records have no known size: 28 bytes are left out, up \
+            "at byte {offset}: {problem}, so its records have no known size: 28 bytes are left out, up \
              to the end"
         );
         assert_eq!(parse(&stream).messages(), [wanted]);
@@ -190,7 +190,7 @@ fn klasses_that_cannot_be_read_are_named() {
 }
 
 #[test]
-fn odd_descriptions_are_told_where_they_stand() {
+fn odd_descriptions_are_reported_where_they_stand() {
     let mut stream = Stream::new(false);
     let offset = stream.bytes.len();
     stream.field(70, 99, 8, "uint64_t", "a");
@@ -221,7 +221,7 @@ fn odd_descriptions_are_told_where_they_stand() {
     ];
     assert_eq!(
         read.messages(),
-        wanted.map(|(at, what)| format!("at byte {at}: {what}"))
+        wanted.map(|(at, problem)| format!("at byte {at}: {problem}"))
     );
 }
 
@@ -241,7 +241,7 @@ fn more_problems_than_are_listed_are_counted() {
 }
 
 /// Asserts how often a stream is read, in all of its passes.
-fn is_read_cheaply(what: &str, bytes: Vec<u8>, times: u64) {
+fn is_read_cheaply(case: &str, bytes: Vec<u8>, times: u64) {
     let size = bytes.len() as u64;
     let count = Arc::new(AtomicU64::new(0));
     let source =
@@ -251,7 +251,7 @@ fn is_read_cheaply(what: &str, bytes: Vec<u8>, times: u64) {
     let read = count.load(Ordering::Relaxed);
     assert!(
         read <= times * size + (1 << 20),
-        "{what}: {read} bytes of {size} were read"
+        "{case}: {read} bytes of {size} were read"
     );
 }
 

@@ -1,26 +1,12 @@
 //! Notes in HTDUMP, typed by hand: the announcement of a klass and its records, in both byte orders; names that change
 //! their numbers where another stream begins; and klasses that are nearly ones of notes.
 
-use crate::common::htdump::Stream;
-use crate::common::{Event, Random, ReadTrace, enter, exit, hex, list, read};
-use crate::fuzz::test_output::TestOutput;
-use crate::notes_formats::{around, encoded, event, few, table, write};
+use crate::common::htdump::{Stream, clean};
+use crate::common::{Event, Random, enter, exit, hex, list, read};
+use crate::notes_formats::{around, encoded, event, few, table, write, written_bytes};
 use fdr_formats::TraceInfo;
 use fdr_formats::model::What;
 use fdr_formats::notes::FieldValue;
-
-fn bytes(place: &TestOutput) -> Vec<u8> {
-    let TestOutput::Bytes(bytes) = place else {
-        panic!("a stream");
-    };
-    bytes.lock().expect("no writer panicked").clone()
-}
-
-fn clean(bytes: &[u8]) -> ReadTrace {
-    let read = read(bytes).expect("a readable stream");
-    assert_eq!(read.diagnostics, []);
-    read
-}
 
 /// Announces `app::accepted` with a number and a text, which names 3 and 4 say.
 fn announced(stream: &mut Stream, klass: u32, word: &str) {
@@ -112,7 +98,7 @@ fn what_is_written_is_typed_by_hand() {
     );
     let (place, losses, others) = write("htdump", &info, &around(&[note]));
     assert_eq!((&*losses, &*others), ("", ""));
-    let bytes = bytes(&place);
+    let bytes = written_bytes(&place);
     let holds = |wanted: &str| {
         let wanted = hex(wanted);
         let count = bytes.windows(wanted.len()).filter(|at| *at == wanted);
@@ -146,7 +132,7 @@ fn streams_keep_their_name_numbers_apart() {
     other.functions.sort_by_key(|function| function.id);
     let notes = [event(2, 0, 0, &[(3, FieldValue::Unsigned(1))])];
     let (second, ..) = write("htdump", &other, &around(&notes));
-    let both = [bytes(&first), bytes(&second)].concat();
+    let both = [written_bytes(&first), written_bytes(&second)].concat();
     let read = read(&both).expect("two streams");
     let lines = list(&both);
     let words: Vec<&str> = lines
@@ -215,5 +201,5 @@ fn more_classes_than_a_file_describes_are_bytes() {
         others.contains("notes of more kinds than a file describes"),
         "{others}"
     );
-    assert_eq!(clean(&bytes(&place)).log.events(7), events);
+    assert_eq!(clean(&written_bytes(&place)).log.events(7), events);
 }

@@ -4,20 +4,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use crate::common::htdump::{begin, function, spread, write};
-use crate::common::{Event, Random, ReadTrace, enter, exit, program, push, read, thread};
+use crate::common::htdump::{begin, clean, function, spread, write};
+use crate::common::{Event, Random, enter, exit, program, push, read, thread};
 use fdr_formats::model::{Counts, Function};
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, FunctionId, Thread, ThreadId, TraceInfo, registry};
 
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
-
-/// What nobody may complain about.
-fn clean(bytes: &[u8]) -> ReadTrace {
-    let read = read(bytes).expect("a readable stream");
-    assert_eq!(read.diagnostics, []);
-    read
-}
 
 #[test]
 fn names_of_every_sort() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::htdump::{begin, joined, spread, write};
+use crate::common::htdump::{begin, clean, joined, spread, write};
 use crate::common::{
     self, Event, Random, ReadTrace, call, enter, exit, program, push, read, synthetic, thread,
 };
@@ -12,13 +12,6 @@ use fdr_formats::source::drive;
 use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registry};
 
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
-
-/// What nobody may complain about.
-fn clean(bytes: &[u8]) -> ReadTrace {
-    let read = read(bytes).expect("a readable stream");
-    assert_eq!(read.diagnostics, []);
-    read
-}
 
 fn clocked(frequency: u64) -> TraceInfo {
     TraceInfo {
@@ -277,7 +270,7 @@ fn unnested_calls_are_nested_and_flagged() {
 }
 
 #[test]
-fn losses_are_told_exactly() {
+fn losses_are_reported_exactly() {
     let entry = Call {
         has_arguments: true,
         ..enter(10, 1)

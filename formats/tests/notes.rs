@@ -192,12 +192,12 @@ fn random_field<'a>(random: &mut Random, bytes: &'a [u8]) -> Field<'a> {
 
 pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
     let (long, other, short) = (random.next(), random.next(), random.next() as u32);
-    let (one, two) = (random.next() as u8, random.next() as u8);
+    let (first_byte, second_byte) = (random.next() as u8, random.next() as u8);
     match random.below(4) {
         0 => Note::Event {
             name: short,
-            form: one,
-            level: two,
+            form: first_byte,
+            level: second_byte,
             span: long,
             fields: (0..random.below(20))
                 .map(|_| random_field(random, bytes))
@@ -208,8 +208,8 @@ pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> 
             parent: other,
             by: random.next(),
             name: short,
-            state: one,
-            counted: two,
+            state: first_byte,
+            counted: second_byte,
             elapsed: random.next(),
             busy: random.next(),
             polls: random.next(),
@@ -224,8 +224,8 @@ pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> 
             object: long,
             holder: other,
             name: short,
-            state: one,
-            reason: two,
+            state: first_byte,
+            reason: second_byte,
             function: short,
             waited: other,
         },
@@ -367,9 +367,9 @@ fn xray_keeps_notes_and_their_places() {
     }
 }
 
-sampled! { a_damaged_file_of_notes_is_read_as_far_as_it_is_whole }
+sampled! { damaged_files_of_notes_are_read_in_part }
 
-fn a_damaged_file_of_notes_is_read_as_far_as_it_is_whole(step: usize) {
+fn damaged_files_of_notes_are_read_in_part(step: usize) {
     let few: Vec<Event> = events().into_iter().take(16).collect();
     let bytes = xray(Version::V3, &few);
     cut_everywhere(&bytes, 32, step);

@@ -354,9 +354,9 @@ fn flips(target: &str, bytes: &[u8], from: usize, step: usize, wanted: &ReadTrac
     }
 }
 
-sampled! { damaged_notes_are_read_as_far_as_they_are_whole }
+sampled! { damaged_notes_are_read_in_part }
 
-fn damaged_notes_are_read_as_far_as_they_are_whole(step: usize) {
+fn damaged_notes_are_read_in_part(step: usize) {
     let (info, events) = few();
     for target in ["htdump-be", "heph", "et", "iet-prefix2"] {
         let (place, losses, _) = write(target, &info, &events);
@@ -387,4 +387,12 @@ fn damaged_notes_are_read_as_far_as_they_are_whole(step: usize) {
             );
         }
     }
+}
+
+/// The bytes of a stream.
+pub(crate) fn written_bytes(place: &TestOutput) -> Vec<u8> {
+    let TestOutput::Bytes(bytes) = place else {
+        panic!("a stream");
+    };
+    bytes.lock().expect("no writer panicked").clone()
 }

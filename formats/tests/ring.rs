@@ -202,7 +202,7 @@ fn lost_regions_are_reported() {
 }
 
 #[test]
-fn names_that_are_damaged_are_told() {
+fn names_that_are_damaged_are_reported() {
     let mut ring = Ring::new();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5).exit(1, 5))], 0);
     ring.u32(FUNCTIONS + 24, 3);
@@ -285,7 +285,9 @@ fn damaged_records_are_counted_others_kept() {
     assert_eq!(times(&read), [&all[..3], &all[6..]].concat());
     assert_eq!(counts(&read, 0), [12, 5, 0, 7]);
     let lost = read.log.events(100).iter();
-    let lost: Vec<&Event> = lost.filter(|one| matches!(one, Event::Lost(_))).collect();
+    let lost: Vec<&Event> = lost
+        .filter(|event| matches!(event, Event::Lost(_)))
+        .collect();
     assert_eq!(lost, [&Event::Lost(3)]);
     assert_nested(&read.log.calls(100));
 }
@@ -433,7 +435,11 @@ fn a_file_made_by_hand() {
         ("golden", Some(4_200_000))
     );
     assert_eq!(info.reason, "crash: SIGSEGV at 0x10 in thread 101");
-    let names: Vec<&str> = info.functions.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = info
+        .functions
+        .iter()
+        .map(|function| function.name.as_str())
+        .collect();
     assert_eq!(
         names,
         ["golden::f1", "golden::f2", "<golden::T as golden::U>::f3"]
@@ -476,7 +482,11 @@ fn a_file_that_the_recorder_left() {
         ("endings", "")
     );
     assert!(info.clock.constant && info.clock.nonstop);
-    let names: Vec<&str> = info.functions.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = info
+        .functions
+        .iter()
+        .map(|function| function.name.as_str())
+        .collect();
     assert_eq!(names, ["endings::fail", "endings::work"]);
     assert_eq!(info.threads.len(), 1);
     assert_eq!(info.threads[0].name, "endings");

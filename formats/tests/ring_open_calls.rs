@@ -218,7 +218,7 @@ fn totals_include_ended_threads() {
 }
 
 #[test]
-fn estimates_are_in_the_ring_and_in_its_trace() {
+fn estimates_are_in_ring_and_trace() {
     let mut ring = Ring::with_open_calls();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
     let [_, ended] = ring.totals();

@@ -33,22 +33,22 @@ fn trace() -> Folder {
         ..TraceInfo::default()
     };
     let at = |time: u64| 1_000_000_000 + time;
-    let mut one = vec![Event::Cpu(at(0), 3), Event::Call(enter(at(0), 3))];
+    let mut first = vec![Event::Cpu(at(0), 3), Event::Call(enter(at(0), 3))];
     for round in 0..2 {
         let time = at(round * 1000);
-        one.push(Event::Call(enter(time + 100, 5)));
-        one.push(Event::Call(enter(time + 200, 17)));
-        one.push(Event::Call(exit(time + 300, 17)));
-        one.push(Event::Call(exit(time + 400, 5)));
+        first.push(Event::Call(enter(time + 100, 5)));
+        first.push(Event::Call(enter(time + 200, 17)));
+        first.push(Event::Call(exit(time + 300, 17)));
+        first.push(Event::Call(exit(time + 400, 5)));
     }
-    let mut two = vec![Event::Cpu(at(50), 4)];
+    let mut second = vec![Event::Cpu(at(50), 4)];
     for round in 0..2 {
-        two.push(Event::Call(enter(at(round * 1000 + 50), 9)));
-        two.push(Event::Call(exit(at(round * 1000 + 650), 9)));
+        second.push(Event::Call(enter(at(round * 1000 + 50), 9)));
+        second.push(Event::Call(exit(at(round * 1000 + 650), 9)));
     }
-    two.push(Event::Call(enter(at(1900), 3)));
-    two.push(Event::Call(enter(at(2000), 9)));
-    let (folder, losses) = write(&info, &[(thread(7), one), (thread(8), two)]);
+    second.push(Event::Call(enter(at(1900), 3)));
+    second.push(Event::Call(enter(at(2000), 9)));
+    let (folder, losses) = write(&info, &[(thread(7), first), (thread(8), second)]);
     assert_eq!(losses.to_string(), "");
     folder
 }

@@ -287,12 +287,12 @@ fn counts_agree_after_random_programs() {
 fn invisible_cpu_changes_are_counted() {
     let at = |time: u64, cpu: u32| [Event::Cpu(time, cpu), Event::Call(enter(time, 1))];
     // To CPU 1 and back, where nobody was in between; then away without a call.
-    let one = [at(10, 0), at(20, 1), at(30, 0)].concat();
-    let one: Vec<Event> = one
+    let first = [at(10, 0), at(20, 1), at(30, 0)].concat();
+    let first: Vec<Event> = first
         .into_iter()
         .chain([Event::Cpu(40, 2), Event::Cpu(50, 3)])
         .collect();
-    let (folder, losses) = write(&info(), &[(thread(1), one)]);
+    let (folder, losses) = write(&info(), &[(thread(1), first)]);
     let losses: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
     assert_eq!(losses, [2, 1]);
     let cpus = |folder: &Path, id| -> Vec<Event> {
@@ -308,9 +308,9 @@ fn invisible_cpu_changes_are_counted() {
         [Event::Cpu(10, 0), Event::Cpu(20, 1)]
     );
     // Where another thread was in between it is seen; who comes in the same ns takes its place.
-    let one = [at(10, 0), at(20, 1), at(30, 0), at(40, 5)].concat();
-    let two = [at(25, 0), at(40, 5)].concat();
-    let (folder, losses) = write(&info(), &[(thread(1), one), (thread(2), two)]);
+    let first = [at(10, 0), at(20, 1), at(30, 0), at(40, 5)].concat();
+    let second = [at(25, 0), at(40, 5)].concat();
+    let (folder, losses) = write(&info(), &[(thread(1), first), (thread(2), second)]);
     assert_eq!(
         losses.iter().map(|(_, count)| count).collect::<Vec<_>>(),
         [1]

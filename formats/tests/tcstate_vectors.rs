@@ -88,8 +88,8 @@ fn interval_sets_are_those_of_trace_compass() {
             by_thread.entry(*tid).or_default().extend(events.clone());
         }
         let by_thread: Vec<_> = by_thread.into_iter().collect();
-        for (given, in_turns) in [(pieces(&events), true), (pieces(&by_thread), false)] {
-            let (folder, _) = write(&info, &given);
+        for (parts, in_turns) in [(pieces(&events), true), (pieces(&by_thread), false)] {
+            let (folder, _) = write(&info, &parts);
             let history = History::read(folder.path());
             let root = vec![(history.start, history.end, "null".to_owned())];
             let mut found = history.lines;

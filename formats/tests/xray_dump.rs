@@ -64,13 +64,13 @@ fn round(chunks: impl Fn() -> Vec<Chunk>) -> (ReadTrace, BlockSummary) {
         assert_eq!(summary.records, blocks[0].readable);
         (read, blocks[0])
     });
-    let [(one, first), (three, second)] = both;
+    let [(version_1, first), (version_3, second)] = both;
     assert_eq!(
-        (&one.log, first),
-        (&three.log, second),
+        (&version_1.log, first),
+        (&version_3.log, second),
         "both versions hold the same"
     );
-    (three, second)
+    (version_3, second)
 }
 
 #[test]
@@ -429,7 +429,7 @@ fn dumps_survive_cuts_and_flips(step: usize) {
 }
 
 #[test]
-fn a_start_that_is_too_late_is_told() {
+fn a_start_that_is_too_late_is_reported() {
     let (_, _, summary) = write(
         Version::V3,
         &[(thread(7, "a"), vec![Chunk::new(7, 0, 899)])],

@@ -25,7 +25,7 @@ fn main_thread() -> Thread {
 
 /// Calls of one thread, written by both versions for a dump at that moment.
 fn until(end: u64, chunk: &dyn Fn() -> Chunk, ended: bool) -> Vec<Call> {
-    let [one, three] = [Version::V1, Version::V3].map(|version| {
+    let [version_1, version_3] = [Version::V1, Version::V3].map(|version| {
         let mut file = Cursor::new(Vec::new());
         let info = TraceInfo {
             end: Some(Ticks(end)),
@@ -42,8 +42,8 @@ fn until(end: u64, chunk: &dyn Fn() -> Chunk, ended: bool) -> Vec<Call> {
         assert_eq!(counts.synthetic_exits, block.synthetic_exits);
         read.log.calls(7)
     });
-    assert_eq!(one, three, "both versions hold the same");
-    three
+    assert_eq!(version_1, version_3, "both versions hold the same");
+    version_3
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn facts_of_a_trace_are_kept() {
 }
 
 #[test]
-fn what_the_format_cannot_hold_is_told() {
+fn what_the_format_cannot_hold_is_reported() {
     let beyond = 1 << 28;
     let events = vec![
         Event::Cpu(10, 70_000),

@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use fdr_formats::ring::{control, layout};
 use fdr_tests::support::endless::only_ring;
+use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, Running, fdr, verify};
 use fdr_tests::support::random::Random;
@@ -26,7 +27,7 @@ fn start(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
     running
 }
 
-fn call(program: &mut Running, count: u64) {
+pub(crate) fn call(program: &mut Running, count: u64) {
     program.tell(&format!("call {count}"));
     assert_eq!(program.line(), "done");
 }
@@ -94,13 +95,6 @@ fn traces(folder: &Folder) -> Vec<PathBuf> {
     entries
         .map(|entry| entry.expect("an entry").path())
         .collect()
-}
-
-/// The number behind a word of the program's output.
-fn printed_number(stdout: &str, word: &str) -> u64 {
-    let line = stdout.lines().find_map(|line| line.strip_prefix(word));
-    line.and_then(|number| number.trim().parse().ok())
-        .expect("a number")
 }
 
 #[test]
@@ -258,7 +252,7 @@ fn keep_changes_while_the_program_runs() {
     let report = is_exact(traces.last().expect("a trace"));
     assert_eq!(
         sum(&report, "recorded"),
-        2 * printed_number(&outcome.stdout, "calls ")
+        2 * number_behind(&outcome.stdout, "calls ")
     );
 }
 
@@ -346,7 +340,7 @@ fn what_is_no_command_does_no_harm() {
 }
 
 #[test]
-fn rings_without_a_block_are_told() {
+fn rings_without_a_block_are_reported() {
     let folder = Folder::new("ctl-old");
     let program = start(&folder, "", &[]);
     let (file, at) = block(&folder);
@@ -459,7 +453,7 @@ fn forked_children_obey_with_a_dumper_only() {
 }
 
 #[test]
-fn what_can_not_be_controlled_is_told() {
+fn what_can_not_be_controlled_is_reported() {
     let folder = Folder::new("ctl-none");
     let off = Program::new(env!("CARGO_BIN_EXE_controlled"), &folder);
     let mut off = off.start();

@@ -55,7 +55,7 @@ fn reason(trace: &Trace) -> String {
 }
 
 /// Crashes on the thread of `place`, whose name is `thread`; the reason is `expected` before the thread.
-fn one(place: &str, way: &str, signal: i32, thread: &str, expected: &str) {
+fn check_crash(place: &str, way: &str, signal: i32, thread: &str, expected: &str) {
     let folder = Folder::new("crash");
     let arguments = [place, way];
     let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
@@ -101,23 +101,23 @@ fn faults_on_the_main_thread() {
         ("8", libc::SIGFPE, "SIGFPE"),
         ("31", libc::SIGSYS, "SIGSYS"),
     ] {
-        one("main", way, signal, "crasher", reason);
+        check_crash("main", way, signal, "crasher", reason);
     }
 }
 
 #[test]
 fn faults_on_other_threads() {
     // One of the standard library's, and one that it knows nothing of, without an alternate stack.
-    one("std", "null", libc::SIGSEGV, "worker", "SIGSEGV at 0x10");
-    one("std", "abort", libc::SIGABRT, "worker", "SIGABRT");
-    one("raw", "null", libc::SIGSEGV, "crasher", "SIGSEGV at 0x10");
+    check_crash("std", "null", libc::SIGSEGV, "worker", "SIGSEGV at 0x10");
+    check_crash("std", "abort", libc::SIGABRT, "worker", "SIGABRT");
+    check_crash("raw", "null", libc::SIGSEGV, "crasher", "SIGSEGV at 0x10");
 }
 
 #[test]
 fn stack_overflows() {
     // The standard library's message and its abort come after the trace, as ever.
     for (place, thread) in [("main", "crasher"), ("std", "worker")] {
-        one(place, "overflow", libc::SIGABRT, thread, "SIGSEGV at 0x*");
+        check_crash(place, "overflow", libc::SIGABRT, thread, "SIGSEGV at 0x*");
         let folder = Folder::new("crash-overflow");
         let outcome = CRASHER.run(&folder, "FDR=1", &[place, "overflow"]);
         let name = if place == "main" { "main" } else { "worker" };
@@ -128,7 +128,7 @@ fn stack_overflows() {
         );
     }
     // Without a stack of ours for the handler there would be nothing.
-    one(
+    check_crash(
         "raw",
         "overflow",
         libc::SIGSEGV,
@@ -141,7 +141,7 @@ fn stack_overflows() {
 fn inside_malloc_with_its_lock_held() {
     for place in ["main", "std", "raw"] {
         let thread = if place == "std" { "worker" } else { "crasher" };
-        one(place, "malloc", libc::SIGSEGV, thread, "SIGSEGV at 0x10");
+        check_crash(place, "malloc", libc::SIGSEGV, thread, "SIGSEGV at 0x10");
     }
 }
 

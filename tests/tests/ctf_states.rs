@@ -101,7 +101,7 @@ fn switches_samples_and_accounts_have_names_and_times() {
         assert!(line.starts_with(name) && line.ends_with(fields), "{line}");
     }
     // Among the calls, by their times.
-    let place = |what: &str| words.iter().position(|line| line.contains(what));
+    let place = |text: &str| words.iter().position(|line| line.contains(text));
     assert!(place("func_entry") < place("fdr:switch"), "{words:#?}");
     assert!(place("\"preempted\"") < place("func_exit"), "{words:#?}");
 }

@@ -187,7 +187,7 @@ fn a_handler_installed_before_is_called_too() {
     let program = handlers(&folder, "", "before");
     assert_eq!(Trace::read(&traces(&folder, 1)[0]).info.reason, "signal");
     let outcome = program.end().ok();
-    assert_eq!(facts::one(&outcome.stdout, "handled"), ["1"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "handled"), ["1"]);
     all_whole(&folder, &outcome);
 }
 
@@ -197,7 +197,7 @@ fn a_handler_installed_before_is_called_too() {
 fn a_handler_installed_after_takes_the_signal() {
     let folder = Folder::new("signal-after");
     let outcome = handlers(&folder, "FDR=1", "after").end().ok();
-    assert_eq!(facts::one(&outcome.stdout, "handled"), ["1"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "handled"), ["1"]);
     assert_eq!(Trace::read(&folder.only_trace()).info.reason, "exit");
 }
 
@@ -208,6 +208,6 @@ fn later_handlers_may_pass_signals_on() {
     let program = handlers(&folder, "FDR=1", "after-and-next");
     assert_eq!(Trace::read(&traces(&folder, 1)[0]).info.reason, "signal");
     let outcome = program.end().ok();
-    assert_eq!(facts::one(&outcome.stdout, "handled"), ["1"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "handled"), ["1"]);
     all_whole(&folder, &outcome);
 }

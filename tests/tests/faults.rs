@@ -103,8 +103,8 @@ fn the_tool_leaves_nothing_half_made() {
             "mkdir small && mount --bind small small && mount -o remount,bind,ro small && cd small",
         ),
     ];
-    for (what, around, before) in wants {
-        if around == UNSHARE && !may(what, before) {
+    for (case, around, before) in wants {
+        if around == UNSHARE && !may(case, before) {
             continue;
         }
         let convert =
@@ -126,10 +126,10 @@ fn the_tool_leaves_nothing_half_made() {
             let whole = outcome.status.success() && outcome.stdout == "out\n";
             let refused = outcome.status.code() == Some(2) && outcome.stdout.is_empty();
             let line = outcome.stderr.starts_with("fdr: ");
-            assert!(whole || (refused && line), "{what}: {command}: {outcome:?}");
+            assert!(whole || (refused && line), "{case}: {command}: {outcome:?}");
             assert!(
                 !command.starts_with("dump") || refused,
-                "{what}: {command}: {outcome:?}"
+                "{case}: {command}: {outcome:?}"
             );
         }
     }
@@ -347,7 +347,7 @@ fn folders_that_vanish() {
 }
 
 #[test]
-fn only_trace_paths_are_said_without_faults() {
+fn only_trace_paths_are_reported_without_faults() {
     for way in all_ways() {
         let row = Row::new(PLACES, "mkdir traces rings", &way);
         let left = row.check(&[]);

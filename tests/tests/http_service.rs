@@ -67,7 +67,7 @@ fn rows_by(folder: &Folder, field: &str, function: &str) -> BTreeMap<String, Val
         .collect()
 }
 
-fn number(row: &Value, field: &str) -> u64 {
+pub(crate) fn number(row: &Value, field: &str) -> u64 {
     row[field]
         .as_u64()
         .unwrap_or_else(|| panic!("{field} of {row}"))

@@ -162,7 +162,7 @@ impl Run {
     }
 
     /// The command must leave its output or nothing. It must have ended by itself or by the signal.
-    fn check(&self, what: &str, ended: ExitStatus) {
+    fn check(&self, case: &str, ended: ExitStatus) {
         let names = |folder: &Folder| -> Vec<String> {
             let entries = fs::read_dir(folder.path()).expect("a folder");
             let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
@@ -171,17 +171,17 @@ impl Run {
                 .collect()
         };
         let left = names(&self.output);
-        assert!(left.is_empty() || left == ["out"], "{what}: {left:?}");
+        assert!(left.is_empty() || left == ["out"], "{case}: {left:?}");
         let left = names(&self.temporary);
-        assert!(left.is_empty(), "{what}: {left:?}");
+        assert!(left.is_empty(), "{case}: {left:?}");
         // `listen` says that it was ended early.
         let code = ended
             .code()
-            .is_some_and(|code| code == 0 || (code == 1 && what.starts_with("listen")));
+            .is_some_and(|code| code == 0 || (code == 1 && case.starts_with("listen")));
         let signal = ended
             .signal()
             .is_some_and(|signal| [1, 2, 15].contains(&signal));
-        assert!(code || signal, "{what}: {ended:?}: {}", self.stderr_text());
+        assert!(code || signal, "{case}: {ended:?}: {}", self.stderr_text());
     }
 
     fn stderr_text(&self) -> String {

@@ -157,7 +157,7 @@ fn named_missing_folders_are_made() {
 }
 
 #[test]
-fn other_missing_folders_are_said_and_not_made() {
+fn other_missing_folders_are_reported_and_not_made() {
     let folder = Folder::new("fault-absent");
     fs::write(folder.join("file"), "").expect("a file");
     for (out, missing) in [

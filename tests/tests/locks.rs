@@ -14,14 +14,14 @@ use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::{Value, json};
 
-fn program(folder: &Folder, variables: &str, what: &str) -> Program {
+fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
     let program = Program::new(env!("CARGO_BIN_EXE_locks"), folder);
-    program.set(variables).args(&[what])
+    program.set(variables).args(&[scenario])
 }
 
 /// Runs the program, and reads its trace.
-fn record(folder: &Folder, variables: &str, what: &str) -> Trace {
-    let _ = program(folder, variables, what).run().ok();
+fn record(folder: &Folder, variables: &str, scenario: &str) -> Trace {
+    let _ = program(folder, variables, scenario).run().ok();
     let path = folder.only_trace();
     verify(&path);
     Trace::read(&path)
@@ -447,8 +447,11 @@ fn other_formats_have_the_waits_too() {
         };
         assert_eq!(figures(&before), figures(&after), "{format}");
         // Times are whole nanoseconds there.
-        let [one, other] = [&before, &after].map(|rows| rows[0]["total_ns"].as_u64());
-        let (one, other) = (one.expect("a time"), other.expect("a time"));
-        assert!(one.abs_diff(other) <= 5, "{format}: {one} {other}");
+        let [before_ns, after_ns] = [&before, &after].map(|rows| rows[0]["total_ns"].as_u64());
+        let (before_ns, after_ns) = (before_ns.expect("a time"), after_ns.expect("a time"));
+        assert!(
+            before_ns.abs_diff(after_ns) <= 5,
+            "{format}: {before_ns} {after_ns}"
+        );
     }
 }

@@ -101,19 +101,19 @@ fn rings_may_be_cut_during_dumps() {
             ] {
                 let folder = Folder::new("lost-threads");
                 let outcome = run(&folder, variables, &[way, length]);
-                let what = format!("{way} {length} {variables}");
-                assert_eq!(outcome.status.code(), Some(7), "{what} {outcome:?}");
+                let case = format!("{way} {length} {variables}");
+                assert_eq!(outcome.status.code(), Some(7), "{case} {outcome:?}");
                 let lines = lost_lines(&outcome);
                 let ended = |line: &&&str| line.contains("recording has ended");
-                assert_eq!(lines.iter().filter(ended).count(), 1, "{what} {outcome:?}");
+                assert_eq!(lines.iter().filter(ended).count(), 1, "{case} {outcome:?}");
                 if way == "threads" {
-                    assert_eq!(lines.len(), 1, "{what} {outcome:?}");
+                    assert_eq!(lines.len(), 1, "{case} {outcome:?}");
                 }
                 // Traces that were made before are whole; no unfinished one is left.
                 for name in folder.names() {
                     assert!(
                         name == "t.fdr" || name.ends_with(".fdr-ring"),
-                        "{what} {name}"
+                        "{case} {name}"
                     );
                 }
             }
@@ -129,13 +129,13 @@ fn rings_may_be_cut_with_short_calls() {
         for length in ["rows", "totals", "regions", "open-calls", "0"] {
             let folder = Folder::new("lost-short-calls");
             let outcome = run(&folder, variables, &[way, length]);
-            let what = format!("{way} {length}");
-            assert_eq!(outcome.status.code(), Some(7), "{what} {outcome:?}");
+            let case = format!("{way} {length}");
+            assert_eq!(outcome.status.code(), Some(7), "{case} {outcome:?}");
             let plain = untraced(&["threads", length]);
-            assert_eq!(outcome.stdout, plain.stdout, "{what}");
+            assert_eq!(outcome.stdout, plain.stdout, "{case}");
             let lines = lost_lines(&outcome);
             let ended = |line: &&&str| line.contains("recording has ended");
-            assert_eq!(lines.iter().filter(ended).count(), 1, "{what} {outcome:?}");
+            assert_eq!(lines.iter().filter(ended).count(), 1, "{case} {outcome:?}");
         }
     }
 }

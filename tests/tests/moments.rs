@@ -46,7 +46,7 @@ fn marks(path: &Path) -> Vec<(u64, String, i64)> {
     let (info, report) = (json("info", path), json("report", path));
     assert_eq!(info["marks"], report["marks"]);
     assert_eq!(info["earlier_marks"], report["earlier_marks"]);
-    let one = |mark: &Value| {
+    let columns = |mark: &Value| {
         let name = mark["name"].as_str().expect("a name").to_owned();
         let number = mark["number"].as_u64().expect("a number");
         let since = mark["since_first_ns"].as_i64().expect("a time");
@@ -54,7 +54,7 @@ fn marks(path: &Path) -> Vec<(u64, String, i64)> {
         (number, name, since)
     };
     let marks = info["marks"].as_array().expect("marks");
-    marks.iter().map(one).collect()
+    marks.iter().map(columns).collect()
 }
 
 fn names(path: &Path) -> Vec<(u64, String)> {

@@ -12,15 +12,15 @@ use serde_json::json;
 
 use crate::locks::{State, check_both_notes, json_of, lock, waiting, waits};
 
-fn program(folder: &Folder, variables: &str, what: &str) -> Program {
+fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
     let program = Program::new(env!("CARGO_BIN_EXE_parking_locks"), folder);
-    program.set(variables).args(&[what])
+    program.set(variables).args(&[scenario])
 }
 
 /// Runs the program, and reads its trace.
-fn record(what: &str, variables: &str) -> (Folder, Trace) {
-    let folder = Folder::new(&format!("parking-locks-{what}"));
-    let _ = program(&folder, variables, what).run().ok();
+fn record(scenario: &str, variables: &str) -> (Folder, Trace) {
+    let folder = Folder::new(&format!("parking-locks-{scenario}"));
+    let _ = program(&folder, variables, scenario).run().ok();
     let path = folder.only_trace();
     verify(&path);
     let trace = Trace::read(&path);

@@ -55,7 +55,7 @@ fn handlers_that_record(seed: u64) {
             .args(&[seed.to_string(), "7".to_owned()])
             .run()
             .ok();
-        let fact = |key| facts::number::<u64>(&facts::one(&outcome.stdout, key)[0]);
+        let fact = |key| facts::number::<u64>(&facts::only_line(&outcome.stdout, key)[0]);
         assert!(fact("traps") > 5_000, "{}", outcome.stdout);
         let statistics = facts::statistics(&outcome.stdout);
         assert_eq!(
@@ -99,7 +99,7 @@ fn handlers_that_record_events(cases: &[&str]) {
 /// Checks the only trace of a program that did `steps` with events, besides so many records of others: each event is
 /// in it, or counts as dropped.
 pub(crate) fn has_each_event(stdout: &str, folder: &Folder, others: u64) {
-    let fact = |key| facts::number::<u64>(&facts::one(stdout, key)[0]);
+    let fact = |key| facts::number::<u64>(&facts::only_line(stdout, key)[0]);
     assert!(fact("traps") > 5_000, "{stdout}");
     let path = folder.only_trace();
     verify(&path);
@@ -109,14 +109,14 @@ pub(crate) fn has_each_event(stdout: &str, folder: &Folder, others: u64) {
     for lane in &trace.threads {
         assert!(lane.notes.iter().map(|note| note.1).is_sorted());
     }
-    let (asked, edges) = (
+    let (wanted, edges) = (
         fact("events"),
         2 * (fact("stepped") + fact("handled")) + others,
     );
-    let dropped = asked - events.len() as u64;
+    let dropped = wanted - events.len() as u64;
     assert!(
         events.len() > 1000 && dropped > 0,
-        "{asked} {}",
+        "{wanted} {}",
         events.len()
     );
     assert_eq!(trace.asked_for(), edges + dropped, "{stdout}");
@@ -151,7 +151,7 @@ fn handlers_poll_tasks_at_every_instruction() {
 
 /// Checks the only trace of a program that did `steps` with tasks, besides so many records of others.
 pub(crate) fn has_each_task(stdout: &str, folder: &Folder, others: u64, has_totals: bool) {
-    let fact = |key| facts::number::<u64>(&facts::one(stdout, key)[0]);
+    let fact = |key| facts::number::<u64>(&facts::only_line(stdout, key)[0]);
     assert!(fact("traps") > 5_000, "{stdout}");
     let path = folder.only_trace();
     verify(&path);
@@ -173,22 +173,22 @@ pub(crate) fn has_each_task(stdout: &str, folder: &Folder, others: u64, has_tota
         let name = trace.name_of(**name << 1);
         name.ends_with("::steps::around")
     });
-    let (around, asked) = (around.count() as u64, fact("tasks"));
+    let (around, wanted) = (around.count() as u64, fact("tasks"));
     let lanes = trace.threads.iter();
     let dropped: u64 = lanes.map(|lane| lane.checked_counts().dropped).sum();
     // With totals, a future that nobody has polled has no note.
     let least = if has_totals {
-        asked - asked / 8 - 1
+        wanted - wanted / 8 - 1
     } else {
-        asked
+        wanted
     };
     assert!(around > 1_000 && dropped > 0, "{around} {dropped} {stdout}");
     assert!(
-        around <= asked && around + dropped >= least,
+        around <= wanted && around + dropped >= least,
         "{around} {dropped} {stdout}"
     );
     // Two edges of each poll. Its records may be dropped, and so may notes.
-    let polled = asked - asked.div_ceil(8);
+    let polled = wanted - wanted.div_ceil(8);
     let edges = others + 2 * (fact("stepped") + fact("handled") + 2 * polled);
     assert!(trace.asked_for() >= edges, "{stdout}");
     assert!(trace.asked_for() - edges <= dropped, "{stdout}");

@@ -92,13 +92,13 @@ fn recovered(records: u64, variables: &str, to: &str) {
         let lane = trace.thread(name);
         let made = follows_script(&trace, lane, seed);
         let counts = lane.checked_counts();
-        let asked = made + counts.dropped;
+        let attempted = made + counts.dropped;
         let sure = surely_made(&folder, place);
         // A short call that was being counted may be counted already, and still be open.
         let most = sure + if counts.summarised > 0 { 2 } else { 1 };
         assert!(
-            (sure..=most).contains(&asked),
-            "{name}: {asked} asked for, {sure} for sure: {counts:?}"
+            (sure..=most).contains(&attempted),
+            "{name}: {attempted} asked for, {sure} for sure: {counts:?}"
         );
     }
 }
@@ -435,9 +435,9 @@ fn rings_clock_rates_equal_those_of_dumps() {
     let _ = program.wait_for_line("wrote ");
     let trace = Trace::read(&folder.ending(".fdr").remove(0));
     let dumped = trace.info.clock.frequency;
-    let apart = later.abs_diff(dumped) as f64 / dumped as f64;
+    let difference = later.abs_diff(dumped) as f64 / dumped as f64;
     assert!(
-        apart < 1e-3,
+        difference < 1e-3,
         "{later} Hz in the ring, {dumped} Hz in the dump"
     );
     let _ = program.end().ok();

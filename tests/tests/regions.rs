@@ -261,7 +261,7 @@ fn simultaneous_threads_record_everything() {
     let bytes = taken(&ring);
     program.tell("");
     let _ = program.end().ok();
-    let calls = facts::number::<u64>(&facts::one(&text, "calls")[0]);
+    let calls = facts::number::<u64>(&facts::only_line(&text, "calls")[0]);
     let statistics = facts::statistics(&text);
     assert_eq!(facts::total(&statistics), 2 * calls);
     let path = folder.only_trace();

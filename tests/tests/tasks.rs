@@ -275,10 +275,13 @@ fn check_report(folder: &Folder) {
 }
 
 /// A number that the program printed.
-fn printed(text: &str, what: &str) -> u64 {
+fn printed(text: &str, label: &str) -> u64 {
     let mut words = text.split_whitespace();
-    let _ = words.find(|word| *word == what);
-    words.next().and_then(|word| word.parse().ok()).expect(what)
+    let _ = words.find(|word| *word == label);
+    words
+        .next()
+        .and_then(|word| word.parse().ok())
+        .expect(label)
 }
 
 /// Tasks that leave no note are counted, so the sums are exact whatever the ring holds.

@@ -10,6 +10,8 @@ use fdr_tests::support::program::{Program, Running, fdr};
 use fdr_tests::support::wait::until;
 use serde_json::Value;
 
+use crate::control::call;
+
 const VARIABLES: &str = "FDR=1 FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/ FDR_SIGNAL=none";
 
 fn start(folder: &Folder, path: &str, variables: &str, arguments: &[&str]) -> Running {
@@ -26,11 +28,6 @@ fn controlled(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
         variables,
         arguments,
     )
-}
-
-fn call(program: &mut Running, count: u64) {
-    program.tell(&format!("call {count}"));
-    assert_eq!(program.line(), "done");
 }
 
 /// `fdr top` of that process, which goes on until the process ends.
@@ -267,7 +264,7 @@ fn open_calls_count_and_threads_have_states() {
 }
 
 #[test]
-fn who_can_not_be_watched_is_told_why() {
+fn unwatchable_processes_are_reported() {
     let folder = Folder::new("top-refused");
     let refused = |process: u32| {
         let outcome = top(&folder, process, &["--once"]).run();

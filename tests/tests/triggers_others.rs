@@ -192,7 +192,7 @@ fn missing_folders_are_reported_once() {
 }
 
 #[test]
-fn a_full_disk_is_told_of_once() {
+fn a_full_disk_is_reported_once() {
     // Nothing fits there, however early the first trace is made.
     let mount = "mkdir small && mount -t tmpfs -o size=64K none small && ! cat /dev/zero >small/full 2>small.log";
     if !crate::faults_support::may("a full disk", mount) {
@@ -263,7 +263,7 @@ fn bad_triggers_are_one_line() {
 }
 
 #[test]
-fn triggers_that_can_never_fire_are_told_of() {
+fn triggers_that_never_fire_are_reported() {
     for (trigger, filter, wanted) in [
         ("triggered::handel>50ms", "1", "nearest: triggered::handle"),
         ("triggered::untimed>50ms", "1", "no function with durations"),

@@ -188,7 +188,7 @@ fn behind_a_gap_calls_begin_with_exits() {
 }
 
 #[test]
-fn what_a_writer_added_is_told() {
+fn what_a_writer_added_is_reported() {
     let synthetic = |call| Call {
         synthetic: true,
         ..call

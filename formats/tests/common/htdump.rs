@@ -317,3 +317,10 @@ impl Stream {
         record.text(label.as_bytes())
     }
 }
+
+/// Reads a stream with which nothing is wrong.
+pub fn clean(bytes: &[u8]) -> ReadTrace {
+    let read = read(bytes).expect("a readable stream");
+    assert_eq!(read.diagnostics, []);
+    read
+}

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use fdr_tests::support::program::fdr;
 use serde_json::Value;
 
+use crate::http_service::number;
 use crate::package::{Package, text_of};
 
 /// The package, built; `None`, and the test is left out, if other people's sources are not on this machine.
@@ -63,12 +64,6 @@ fn recorded(
     });
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     (printed, rows.collect())
-}
-
-fn number(row: &Value, field: &str) -> u64 {
-    row[field]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{field} of {row}"))
 }
 
 /// Tasks that finished, that were dropped, and that have not ended.

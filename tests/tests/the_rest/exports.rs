@@ -155,11 +155,11 @@ impl RowSums {
 
     /// Counts another function's time as this one's.
     fn give(&mut self, name: &str, other: &str) {
-        let given = std::mem::take(self.0.get_mut(other).expect("the other function"));
+        let moved = std::mem::take(self.0.get_mut(other).expect("the other function"));
         let row = self.0.get_mut(name).expect("the function");
-        row.own += given.own;
-        row.pieces += given.pieces;
-        self.0.entry(other.to_owned()).or_default().calls = given.calls;
+        row.own += moved.own;
+        row.pieces += moved.pieces;
+        self.0.entry(other.to_owned()).or_default().calls = moved.calls;
     }
 
     /// Each piece was rounded to a whole nanosecond, at both of its ends.

@@ -17,6 +17,7 @@ use fdr_tests::support::wait::until;
 use serde_json::Value;
 use xtask::programs::{PROGRAMS, prepare};
 
+use crate::http_service::number;
 use crate::package::text_of;
 
 const CLIENTS: usize = 4;
@@ -138,12 +139,6 @@ fn rows(trace: &Path, more: &[&str]) -> Vec<(String, Value)> {
     let rows = document["tasks"].as_array().expect("rows").clone();
     let name = |row: &Value| row["name"].as_str().expect("a name").to_owned();
     rows.into_iter().map(|row| (name(&row), row)).collect()
-}
-
-fn number(row: &Value, field: &str) -> u64 {
-    row[field]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{field} of {row}"))
 }
 
 /// Compares the tasks of a function with what the clients measured, and prints a line. A client's time has the server's

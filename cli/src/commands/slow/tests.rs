@@ -125,7 +125,7 @@ fn waits_are_followed_to_another_thread() {
 }
 
 #[test]
-fn many_calls_of_usual_length_are_told() {
+fn many_calls_of_usual_length_are_reported() {
     let mut worker = Script::default();
     worker.usual(60);
     worker.request(20, 9000);

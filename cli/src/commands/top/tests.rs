@@ -134,7 +134,7 @@ fn functions_at_80_columns() {
 }
 
 #[test]
-fn the_end_of_the_process_is_told_first() {
+fn the_end_of_the_process_is_reported_first() {
     let mut picture = picture();
     picture.over = Some("process 4711 has ended".into());
     let mut view = view(Page::Functions, Sort::Own);

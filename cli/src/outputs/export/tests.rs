@@ -326,7 +326,7 @@ fn hostile_names_are_text() {
 }
 
 #[test]
-fn what_is_left_out_is_said() {
+fn what_is_left_out_is_reported() {
     let source = registry::open(Box::new(hostile())).expect("a trace");
     let losses = |name| exported(export_named(name), &*source, 1).1;
     assert_eq!(losses("csv"), "");

@@ -88,7 +88,7 @@ fn ends_in_allocations() {
         })
         .collect();
     kill_soon(libc::SIGTERM);
-    all.into_iter().for_each(|one| drop(one.join()));
+    all.into_iter().for_each(|thread| drop(thread.join()));
 }
 
 fn ends_twice() {
@@ -99,7 +99,7 @@ fn ends_twice() {
             thread::sleep(Duration::from_secs(60));
         })
     });
-    signals.into_iter().for_each(|one| drop(one.join()));
+    signals.into_iter().for_each(|thread| drop(thread.join()));
 }
 
 extern "C" fn terminate() {

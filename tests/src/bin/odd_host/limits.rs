@@ -31,18 +31,18 @@ pub(crate) const WAYS: &[NamedAction] = &[
 ];
 
 /// Sets both limits.
-fn set(what: libc::__rlimit_resource_t, most: u64) -> i32 {
+fn set(resource: libc::__rlimit_resource_t, most: u64) -> i32 {
     let limit = libc::rlimit {
         rlim_cur: most,
         rlim_max: most,
     };
     // SAFETY: `limit` is valid for reading.
-    unsafe { libc::setrlimit(what, &raw const limit) }
+    unsafe { libc::setrlimit(resource, &raw const limit) }
 }
 
-fn limited(what: libc::__rlimit_resource_t, most: u64) {
+fn limited(resource: libc::__rlimit_resource_t, most: u64) {
     say(work(10));
-    print_result("setrlimit", set(what, most));
+    print_result("setrlimit", set(resource, most));
     request_dump();
     say(crowd(20_000));
     request_dump();
@@ -50,8 +50,8 @@ fn limited(what: libc::__rlimit_resource_t, most: u64) {
 }
 
 /// The program once more, with the limit from the beginning.
-fn started_with(what: libc::__rlimit_resource_t, most: u64, way: &str) {
-    print_result("setrlimit", set(what, most));
+fn started_with(resource: libc::__rlimit_resource_t, most: u64, way: &str) {
+    print_result("setrlimit", set(resource, most));
     let program = env::current_exe().expect("this program");
     say(Command::new(program).arg(way).exec());
     process::exit(1)
@@ -61,14 +61,14 @@ fn started_with(what: libc::__rlimit_resource_t, most: u64, way: &str) {
 fn allocates() {
     work(10);
     let mut all: Vec<Vec<u8>> = Vec::new();
-    let one = |_: &i32| {
-        let mut one = Vec::new();
-        let got = one.try_reserve_exact(1 << 20).is_ok();
-        all.push(one);
+    let reserve = |_: &i32| {
+        let mut bytes = Vec::new();
+        let got = bytes.try_reserve_exact(1 << 20).is_ok();
+        all.push(bytes);
         work(1);
         got
     };
-    say((0..200).take_while(one).count());
+    say((0..200).take_while(reserve).count());
     say(crowd(1000));
 }
 
@@ -82,12 +82,12 @@ fn addresses_later() {
     let used = pages.expect("a number") * 4096;
     work(10);
     print_result("setrlimit", set(libc::RLIMIT_AS, used + (200 << 20)));
-    let one = || work(20_000);
+    let body = || work(20_000);
     let builder = || thread::Builder::new().stack_size(1 << 20);
     let all: Vec<_> = (0..8)
-        .map(|_| builder().spawn(one).expect("a thread"))
+        .map(|_| builder().spawn(body).expect("a thread"))
         .collect();
-    let sums = all.into_iter().map(|one| one.join().expect("a sum"));
+    let sums = all.into_iter().map(|thread| thread.join().expect("a sum"));
     say(sums.fold(0, u64::wrapping_add));
 }
 
@@ -141,7 +141,8 @@ fn threads() {
     let all = (0..8).map_while(|_| thread::Builder::new().spawn(sleeps).ok());
     let all: Vec<_> = all.collect();
     say(all.len());
-    all.into_iter().for_each(|one| one.join().expect("its end"));
+    all.into_iter()
+        .for_each(|thread| thread.join().expect("its end"));
 }
 
 fn locked() {

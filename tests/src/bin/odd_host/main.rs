@@ -55,7 +55,7 @@ pub(crate) fn crowd(count: u64) -> u64 {
     let all: Vec<_> = (0..4)
         .map(|number| std::thread::spawn(move || work(count + number)))
         .collect();
-    let sums = all.into_iter().map(|one| one.join().expect("a sum"));
+    let sums = all.into_iter().map(|thread| thread.join().expect("a sum"));
     sums.fold(0, u64::wrapping_add)
 }
 

@@ -78,10 +78,10 @@ fn other_root() {
 }
 
 /// The program has made no thread yet.
-fn unshared(what: i32) {
+fn unshared(flags: i32) {
     work(10);
     // SAFETY: a plain system call on this process.
-    print_result("unshare", unsafe { libc::unshare(what) });
+    print_result("unshare", unsafe { libc::unshare(flags) });
     say(work(1000));
     say(crowd(1000));
 }
@@ -104,10 +104,10 @@ fn processes() {
     say(work(100));
 }
 
-fn controlled(what: i32, value: u64) {
+fn controlled(option: i32, value: u64) {
     work(10);
     // SAFETY: a plain system call on this process.
-    print_result("prctl", unsafe { libc::prctl(what, value, 0, 0, 0) });
+    print_result("prctl", unsafe { libc::prctl(option, value, 0, 0, 0) });
     request_dump();
     say(crowd(20_000));
 }

@@ -30,10 +30,12 @@ const BUSY_FROM_OUTSIDE: &str = "of these, in the midst of a record";
 const MANY: u64 = 700;
 
 pub(crate) fn run(plan: &Plan) -> Tally {
-    let mut tally = plan.each(2, 1, |one, tally| {
-        let mut random = one.random();
+    let mut tally = plan.each(2, 1, |attempt, tally| {
+        let mut random = attempt.random();
         let in_memory = random.below(2) == 0;
-        one.within(in_memory, |folder| process(one, &mut random, folder, tally))
+        attempt.within(in_memory, |folder| {
+            process(attempt, &mut random, folder, tally)
+        })
     });
     if tally.counted(FROM_OUTSIDE) >= MANY && tally.counted(BUSY_FROM_OUTSIDE) == 0 {
         tally.wrong += 1;
@@ -57,22 +59,22 @@ fn choose(random: &mut Random) -> (u64, u64) {
 }
 
 fn process(
-    one: &Try<'_>,
+    attempt: &Try<'_>,
     random: &mut Random,
     folder: &Folder,
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
     let (kind, place) = choose(random);
-    let seed = one.seed >> 1;
+    let seed = attempt.seed >> 1;
     let part = Part("crash", [seed, kind, place]);
     // A thread with short calls may never store a record again. Then it would not crash at this place.
     let setting = match place {
-        crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(one),
-        _ => Setting::any(one, random).with_counted(random),
+        crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(attempt),
+        _ => Setting::any(attempt, random).with_counted(random),
     };
     setting.count(tally);
     let variables = "FDR_MEMORY=4M FDR_OUT=%n.fdr";
-    let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;
+    let (mut child, truth) = part.start(attempt.plan, folder, 2, setting, variables)?;
     let status = child.end(HANGS)?;
     let (wanted, what) = (
         crash::signal(kind),
@@ -100,7 +102,11 @@ fn process(
     if took > LIMIT && !gave_up {
         return Err(Failure::Wrong(format!("{what}: the end took {took:?}")));
     }
-    let crash = Crash { kind, place, what };
+    let crash = Crash {
+        kind,
+        place,
+        case: what,
+    };
     left(folder, &truth, seed, &crash)?;
     let busy = was_busy(folder, &crash)?;
     let mut tally = lock(tally);
@@ -108,7 +114,7 @@ fn process(
         tally.count(FROM_OUTSIDE, 1);
         tally.count(BUSY_FROM_OUTSIDE, u64::from(busy));
     }
-    tally.count(&crash.what, 1);
+    tally.count(&crash.case, 1);
     if !gave_up {
         tally.most(
             "ms from the crash to the end at most",
@@ -133,29 +139,29 @@ fn since(us: u64) -> Duration {
 
 /// What the process left: a trace and nothing else, or at the least its ring.
 fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), Failure> {
-    let what = &crash.what;
+    let case = &crash.case;
     let (traces, rings) = (folder.ending(".fdr"), folder.ending(".fdr-ring"));
     let files: Vec<PathBuf> = folder.files();
     if files.len() > 4 + traces.len() + rings.len() || traces.len() + rings.len() == 0 {
-        return Err(Failure::Wrong(format!("{what}: {files:?}")));
+        return Err(Failure::Wrong(format!("{case}: {files:?}")));
     }
     for file in traces.iter().chain(&rings) {
-        let trace = decode_trace(file).map_err(|why| format!("{what}: {why}"))?;
+        let trace = decode_trace(file).map_err(|why| format!("{case}: {why}"))?;
         let is_ring = rings.contains(file);
-        threads(&trace, is_ring, truth, seed, crash).map_err(|failure| failure.with(what))?;
+        threads(&trace, is_ring, truth, seed, crash).map_err(|failure| failure.with(case))?;
         // What can't be read is in the ring alone.
         if is_ring == (traces.is_empty() || crash.place == crash::UNREADABLE) {
-            check_reason(&trace, is_ring, crash).map_err(|failure| failure.with(what))?;
+            check_reason(&trace, is_ring, crash).map_err(|failure| failure.with(case))?;
         }
     }
     let is_unreadable = crash.place == crash::UNREADABLE;
     if traces.is_empty() {
         let message = child::stderr_of(folder.path());
-        let why = format!("{what}: no dump, the ring is right: {message}");
+        let why = format!("{case}: no dump, the ring is right: {message}");
         return Err(Failure::Missed(why));
     }
     if rings.is_empty() == is_unreadable && !crash.is_swallowed() {
-        return Err(Failure::Wrong(format!("{what}: {rings:?} beside a trace")));
+        return Err(Failure::Wrong(format!("{case}: {rings:?} beside a trace")));
     }
     Ok(())
 }
@@ -261,8 +267,8 @@ fn was_busy(folder: &Folder, crash: &Crash) -> Result<bool, Failure> {
     let cpu = own.ok_or_else(|| format!("no slot of {name}"))?.cpu;
     let busy = cpu == BUSY;
     if crash.is_at_store() && !busy {
-        let what = &crash.what;
-        let why = format!("{what}: the recorder was not at work (CPU {cpu:#x})");
+        let case = &crash.case;
+        let why = format!("{case}: the recorder was not at work (CPU {cpu:#x})");
         return Err(Failure::Wrong(why));
     }
     Ok(busy)
@@ -272,7 +278,7 @@ fn was_busy(folder: &Folder, crash: &Crash) -> Result<bool, Failure> {
 struct Crash {
     kind: u64,
     place: u64,
-    what: String,
+    case: String,
 }
 
 impl Crash {

@@ -26,27 +26,29 @@ const ENDED: &str = "recording has ended: ";
 const ZEROS: &str = "somebody cut the ring's file short: ";
 
 pub(crate) fn run(plan: &Plan) -> Tally {
-    plan.each(2, 1, |one, tally| {
-        let mut random = one.random();
+    plan.each(2, 1, |attempt, tally| {
+        let mut random = attempt.random();
         let in_memory = random.below(2) == 0;
-        one.within(in_memory, |folder| process(one, &mut random, folder, tally))
+        attempt.within(in_memory, |folder| {
+            process(attempt, &mut random, folder, tally)
+        })
     })
 }
 
 fn process(
-    one: &Try<'_>,
+    attempt: &Try<'_>,
     random: &mut Random,
     folder: &Folder,
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
-    let seed = one.seed >> 1;
+    let seed = attempt.seed >> 1;
     let calls = [0, 40, 3_000][random.below(3) as usize];
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
     let crash = random.below(2);
-    let setting = Setting::any(one, random).with_trigger();
+    let setting = Setting::any(attempt, random).with_trigger();
     let variables = format!("FDR_CLOCK={clock} FDR_CRASH={crash} FDR_OUT=%n.fdr");
     let part = Part("storm", [seed, LANES, calls]);
-    let (mut child, truth) = part.start(one.plan, folder, 4, setting, &variables)?;
+    let (mut child, truth) = part.start(attempt.plan, folder, 4, setting, &variables)?;
     for _ in 0..=random.below(2) {
         let enough = truth.surely_made() + 1 + random.below(200_000);
         if !goes_on(&mut child, || {
@@ -82,12 +84,12 @@ fn process(
             check::all(&trace, &truth, seed, 0)?;
         }
     }
-    let what = match (times, has_zeros) {
+    let event = match (times, has_zeros) {
         (0, false) => "not noticed, and not in use",
         (0, true) => "noticed by the dump",
         _ => "noticed",
     };
-    lock(tally).count(what, 1);
+    lock(tally).count(event, 1);
     Ok(())
 }
 

@@ -458,7 +458,7 @@ fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
         .find_map(|(_, note)| number_of(note));
     let newest_at = range.end().saturating_sub(1) * ROUND + EVERY;
     let is_overwritten = first.is_some_and(|first| newest_at <= first);
-    for (what, last) in [("event", event), ("counter", counter)] {
+    for (kind, last) in [("event", event), ("counter", counter)] {
         let count = match last {
             None if is_overwritten => continue,
             None => 0,
@@ -466,7 +466,7 @@ fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
         };
         if !range.contains(&count) {
             return Err(format!(
-                "the last {what} is number {count}, not {range:?}, of {made} records"
+                "the last {kind} is number {count}, not {range:?}, of {made} records"
             ));
         }
     }

@@ -30,17 +30,17 @@ pub(crate) fn run(plan: &Plan) -> Tally {
         u64::MAX
     };
     let round = plan.tries.clamp(THREADS, most);
-    plan.each(1, round, |one, tally| {
-        one.within(true, |folder| process(one, round, folder, tally))
+    plan.each(1, round, |attempt, tally| {
+        attempt.within(true, |folder| process(attempt, round, folder, tally))
     })
 }
 
-fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
-    let seed = one.seed >> 1;
+fn process(attempt: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
+    let seed = attempt.seed >> 1;
     let part = Part("timer", [seed, THREADS, signals / THREADS]);
     let variables = "FDR_OUT=%n.fdr";
-    let setting = Setting::exact(one);
-    let (mut child, truth) = part.start(one.plan, folder, CHUNKS, setting, variables)?;
+    let setting = Setting::exact(attempt);
+    let (mut child, truth) = part.start(attempt.plan, folder, CHUNKS, setting, variables)?;
     let handled = || {
         truth
             .threads()

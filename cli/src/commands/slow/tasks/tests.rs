@@ -77,7 +77,7 @@ fn the_slow_task_is_chosen_and_waited() {
 }
 
 #[test]
-fn a_long_poll_is_told_from_waiting() {
+fn long_polls_differ_from_waits() {
     let mut tasks = trace_tasks();
     if let Some(slow) = tasks.tasks.get_mut(&50) {
         slow.busy = 4_900_000;

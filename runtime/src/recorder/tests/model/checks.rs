@@ -318,7 +318,7 @@ pub(super) fn a_tail_of_a_slot_that_changes_hands() {
 }
 
 /// A reader that begins to follow meanwhile follows the one or the other, and is given that one's.
-pub(super) fn a_tail_that_begins_when_a_slot_changes_hands() {
+pub(super) fn a_tail_beside_a_change_of_owner() {
     let (small, slot) = ended();
     let other = takes(&small, 7);
     let mut buffer = [0; CHUNK];

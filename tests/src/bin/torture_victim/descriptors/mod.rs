@@ -215,9 +215,9 @@ fn one_round(
         }
         2 if does(round::SLOW) => slow(),
         2 if does(round::GROWTH) => {
-            let one = || work(5000);
-            let new = thread::spawn(one);
-            one();
+            let body = || work(5000);
+            let new = thread::spawn(body);
+            body();
             new.join().map_err(|_| "a thread panicked")?;
         }
         3 if does(round::APART) => run_in_unshared_thread(wanted, number)?,
