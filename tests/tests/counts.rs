@@ -81,16 +81,12 @@ fn check_with(variables: &str, chunks: u64) {
     verify(&path);
     let trace = Trace::read(&path);
     assert_eq!(trace.threads.len(), 3);
-    for (made, statistic) in threads.iter().zip(ordered(&statistics)) {
+    for (made, stats) in threads.iter().zip(ordered(&statistics)) {
         let lane = trace.thread(made.name);
         let counts = lane.checked_counts();
-        adds_up(statistic);
+        adds_up(stats);
         assert_eq!(made.calls, counted[made.name]);
-        assert_eq!(
-            statistic.recorded,
-            2 * made.calls,
-            "{variables}: {statistic:?}"
-        );
+        assert_eq!(stats.recorded, 2 * made.calls, "{variables}: {stats:?}");
         let of_trace = [
             counts.recorded,
             counts.readable,
@@ -99,21 +95,18 @@ fn check_with(variables: &str, chunks: u64) {
             counts.summarised,
         ];
         let of_call = [
-            statistic.recorded,
-            statistic.readable,
-            statistic.overwritten,
-            statistic.dropped,
-            statistic.summarised,
+            stats.recorded,
+            stats.readable,
+            stats.overwritten,
+            stats.dropped,
+            stats.summarised,
         ];
-        assert_eq!(of_trace, of_call, "{variables}: {statistic:?}");
-        assert_eq!(lane.thread.id.0, statistic.id);
+        assert_eq!(of_trace, of_call, "{variables}: {stats:?}");
+        assert_eq!(lane.thread.id.0, stats.id);
 
-        if statistic.summarised > 0 {
+        if stats.summarised > 0 {
             // Which calls were short is not known. `short_calls` compares each function's calls.
-            assert!(
-                !has_all && statistic.overwritten > 0,
-                "{variables}: {statistic:?}"
-            );
+            assert!(!has_all && stats.overwritten > 0, "{variables}: {stats:?}");
             continue;
         }
         let edges = Script::new(made.seed, made.calls).edges(u64::MAX);
