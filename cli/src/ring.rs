@@ -282,14 +282,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_told_from_others() {
+    fn a_head_differs_from_others() {
         assert_eq!(process_of(b"FDRRING\x01\x39\x30\0\0"), Some(12345));
         assert_eq!(process_of(b"FDRRING\x02\x39\x30\0\0"), None);
         assert_eq!(process_of(b"\x03\0\x01\0\x03\0\0\0\0\0\0\0"), None);
     }
 
     #[test]
-    fn what_is_no_ring_is_told_apart() {
+    fn other_files_are_no_rings() {
         assert!(no_ring(&[0; 8]).contains("never finished"));
         assert!(no_ring(&[]).contains("never finished"));
         assert!(no_ring(b"FDRRING\x02").contains("version 2"));

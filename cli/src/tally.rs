@@ -369,7 +369,7 @@ mod tests {
     use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
     #[test]
-    fn threads_are_told_apart_and_added_up() {
+    fn threads_are_separate_and_added_up() {
         let one = [entry(5, 1), exit(9, 1)];
         let two = [synthetic(entry(3, 2)), exit(4, 2)];
         let trace = MemoryTrace::new(&[(8, &one), (7, &two), (8, &one)]);

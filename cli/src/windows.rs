@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_little_later_is_not_told() {
+    fn a_little_later_is_not_reported() {
         let found = windows(&[(thread(1, 7), Some(0), 990), (thread(2, 7), Some(99), 1000)]);
         let found = found.expect("records");
         assert_eq!((found.common(), found.late), (Ticks(99), 0));

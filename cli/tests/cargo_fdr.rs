@@ -123,16 +123,16 @@ impl Drop for Workspace {
 fn marks_go_in_and_come_out() {
     let ws = Workspace::new("in-place");
     let before = ws.files("ws");
-    let said = ws.done("ws", &["instrument"]);
+    let report = ws.done("ws", &["instrument"]);
     assert!(
-        said.contains("my-app: 5 functions marked, 2 left out\n"),
-        "{said}"
+        report.contains("my-app: 5 functions marked, 2 left out\n"),
+        "{report}"
     );
     assert!(
-        said.contains("old: 2 functions marked, 0 left out\n"),
-        "{said}"
+        report.contains("old: 2 functions marked, 0 left out\n"),
+        "{report}"
     );
-    assert!(said.contains("\n8 files changed\n"), "{said}");
+    assert!(report.contains("\n8 files changed\n"), "{report}");
     assert_eq!(
         ws.text("ws/app/src/nested.rs").replace(LOOP, "@"),
         "pub mod deep;\r\npub fn g() {}\r\n/// Crlf.\r\n    #[fdr::traced(auto)]\r\n    pub(crate) fn h() { @ }\r\n\

@@ -44,7 +44,7 @@ fn every_command_reports_clock_faults() {
         &info,
         &[(thread(), calls(&[(1000, 1), (2000, -1)]))],
     );
-    let said = [
+    let lines = [
         "clock: its rate may change",
         "clock: it fell behind the system's steady clock by 7.000 s",
         "clock: the counters of two CPUs differ by at least 5.000 µs",
@@ -66,8 +66,8 @@ fn every_command_reports_clock_faults() {
             true => stderr(&output),
             false => common::stdout(&output),
         };
-        for said in said {
-            assert!(text.contains(said), "{arguments:?}: {said:?} in {text}");
+        for line in lines {
+            assert!(text.contains(line), "{arguments:?}: {line:?} in {text}");
         }
     }
     let report = json(&["report", "--json", &trace]);
@@ -155,10 +155,10 @@ fn calls_open_at_a_break_are_clipped() {
         report
     };
     assert_eq!(check(&trace)["threads"][0]["clock_breaks"], json!(1));
-    let said = "clock: it jumped or began anew in 1 place";
+    let wanted = "clock: it jumped or began anew in 1 place";
     for command in ["report", "info", "verify"] {
         let text = answer(&[command, &trace]);
-        assert!(text.contains(said), "{command}: {text}");
+        assert!(text.contains(wanted), "{command}: {text}");
     }
     // The same in other formats. There the jump is a break at which no record is known to be missing.
     for format in ["xray1", "heph", "htdump", "iet", "ctf"] {

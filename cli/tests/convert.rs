@@ -16,8 +16,8 @@ use fdr_formats::writer::Kind;
 use serde_json::{Value, json};
 
 /// The figures without what the format could not hold, if the conversion reported it: gaps.
-fn less(mut figures: Value, said: &str) -> Value {
-    if said.contains(": 120 missing records") {
+fn without_losses(mut figures: Value, messages: &str) -> Value {
+    if messages.contains(": 120 missing records") {
         figures["lost_records"] = json!(0);
         let threads = figures["threads"].as_array_mut().expect("threads");
         threads
@@ -38,14 +38,18 @@ fn reports_survive_every_format_and_back() {
     assert_eq!(wanted["balance"]["clipped_calls"], 9);
     for first in targets() {
         let there = folder.file(&format!("{}.first", first.name));
-        let said = convert(&trace, first, &there);
-        let wanted = less(wanted.clone(), &said);
+        let messages = convert(&trace, first, &there);
+        let wanted = without_losses(wanted.clone(), &messages);
         assert_eq!(figures(&there), wanted, "{}", first.name);
         for second in targets() {
             let back = folder.file(&format!("{}-{}", first.name, second.name));
-            let said = convert(&there, second, &back);
+            let messages = convert(&there, second, &back);
             let pair = format!("{} to {}", first.name, second.name);
-            assert_eq!(figures(&back), less(wanted.clone(), &said), "{pair}");
+            assert_eq!(
+                figures(&back),
+                without_losses(wanted.clone(), &messages),
+                "{pair}"
+            );
         }
     }
 }
@@ -63,9 +67,9 @@ fn what_is_whole_before_is_whole_after() {
     );
     for target in targets() {
         let there = folder.file(target.name);
-        let said = convert(&trace, target, &there);
+        let messages = convert(&trace, target, &there);
         let gaps = ": note: 120 records lost in the middle\n";
-        let wanted = match said.contains(": 120 missing records") {
+        let wanted = match messages.contains(": 120 missing records") {
             true => wanted.replace(gaps, ""),
             false => wanted.clone(),
         };
@@ -174,10 +178,10 @@ fn what_would_be_lost_is_refused() {
     let trace = folder.file("a.fdr");
     small(&trace, &["app::run", "app::step"]);
     let before = fs::read(&trace).unwrap();
-    let run = |arguments: &[&str], what: &str| {
+    let run = |arguments: &[&str], message: &str| {
         let output = fdr(&[&["convert", &trace], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
-        assert!(stderr(&output).contains(what), "{what}: {output:?}");
+        assert!(stderr(&output).contains(message), "{message}: {output:?}");
         assert_eq!(contents(folder.path()), ["a.fdr"]);
         assert_eq!(fs::read(&trace).unwrap(), before);
     };
@@ -295,8 +299,8 @@ fn a_failure_leaves_nothing() {
         assert_eq!(output.status.code(), Some(2), "{}: {output:?}", target.name);
         let text = stderr(&output);
         let named = text.starts_with("fdr: ") && text.contains("/out: ");
-        let told = named && text.contains("File too large");
-        assert!(told, "{}: {text}", target.name);
+        let is_reported = named && text.contains("File too large");
+        assert!(is_reported, "{}: {text}", target.name);
         assert_eq!(text.lines().count(), 1, "{text}");
         assert_eq!(contents(folder.path()), ["a.fdr"], "{}", target.name);
     }
@@ -329,8 +333,8 @@ fn full_disks_are_errors_and_broken_pipes_none() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let output = run(writer.into()).wait_with_output().unwrap();
-        let said = (output.status.code(), stderr(&output));
-        assert_eq!(said, (Some(0), ""), "{}", target.name);
+        let result = (output.status.code(), stderr(&output));
+        assert_eq!(result, (Some(0), ""), "{}", target.name);
     }
 }
 
@@ -414,9 +418,12 @@ fn an_address_where_nobody_listens_is_an_error() {
     ] {
         let output = fdr(&["convert", &trace, "--to", "heph", "-o", address]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let said = stderr(&output);
-        assert!(said.contains(address) && said.contains(why), "{said}");
-        assert_eq!(said.lines().count(), 1, "{said}");
+        let messages = stderr(&output);
+        assert!(
+            messages.contains(address) && messages.contains(why),
+            "{messages}"
+        );
+        assert_eq!(messages.lines().count(), 1, "{messages}");
     }
     let output = fdr(&["convert", &trace, &trace, "--to", "heph", "-o", "unix:none"]);
     assert!(

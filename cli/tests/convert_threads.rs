@@ -101,8 +101,8 @@ fn substreams_stay_threads_in_every_format() {
     assert!(answer(&["verify", &trace]).contains("OK"));
     for first in targets() {
         let there = folder.file(&format!("{}.first", first.name));
-        let said = convert(&trace, first, &there);
-        let told = match first.name {
+        let messages = convert(&trace, first, &there);
+        let loss = match first.name {
             // Five: the stream that is taken by then, and four substreams.
             "xray" | "xray1" => {
                 "5 thread ids over 32 bits, or taken: each thread has another number"
@@ -112,7 +112,7 @@ fn substreams_stay_threads_in_every_format() {
             }
             _ => "",
         };
-        assert!(said.contains(told), "{}: {said}", first.name);
+        assert!(messages.contains(loss), "{}: {messages}", first.name);
         for second in targets() {
             let back = folder.file(&format!("{}-{}", first.name, second.name));
             convert(&there, second, &back);
@@ -225,10 +225,10 @@ fn counts_are_true_where_calls_are_left_out() {
     short_calls(&trace);
     assert!(answer(&["verify", &trace]).contains("OK"));
     let there = folder.file("a.tcstate");
-    let said = convert(&trace, target("tcstate").expect("a target"), &there);
+    let messages = convert(&trace, target("tcstate").expect("a target"), &there);
     assert!(
-        said.contains("75 calls shorter than 1 ns: left out"),
-        "{said}"
+        messages.contains("75 calls shorter than 1 ns: left out"),
+        "{messages}"
     );
     for second in targets() {
         let back = folder.file(second.name);

@@ -22,6 +22,26 @@ const QUEUE_TOO: u32 = 9;
 /// Thread 7 runs `app::run` from 1000 to 9000 and `app::step` from 3000 to 5000; thread 8 has an event alone, at 11,000.
 fn trace(folder: &Folder) -> String {
     let path = folder.file("t.fdr");
+    let info = TraceInfo {
+        functions: functions(),
+        program: "noted".into(),
+        ..TraceInfo::default()
+    };
+    let thread = |id, name: &str| Thread {
+        id: ThreadId(id),
+        name: name.into(),
+        ..Thread::default()
+    };
+    let worker = vec![Item::Note(11_000, accepted(3))];
+    let threads = [
+        (thread(7, "main"), main_items()),
+        (thread(8, "worker"), worker),
+    ];
+    common::write_noted(&path, &info, &threads);
+    path
+}
+
+fn functions() -> Vec<Function> {
     let function = |(id, name, kind): (u32, &str, FunctionKind)| Function {
         id: FunctionId(id),
         name: name.into(),
@@ -50,25 +70,22 @@ fn trace(folder: &Folder) -> String {
         (NEVER, "app::never", FunctionKind::Event),
         (QUEUE_TOO, "app::queue", FunctionKind::Event),
     ];
-    let info = TraceInfo {
-        functions: functions.map(function).to_vec(),
-        program: "noted".into(),
-        ..TraceInfo::default()
-    };
-    let thread = |id, name: &str| Thread {
-        id: ThreadId(id),
-        name: name.into(),
-        ..Thread::default()
-    };
-    let accepted = |id: u64| {
-        let path = FieldValue::Text(b"/tmp", 4);
-        event(
-            ACCEPTED,
-            0,
-            3,
-            &[(ID, FieldValue::Unsigned(id)), (PATH, path)],
-        )
-    };
+    functions.map(function).to_vec()
+}
+
+/// An accepted connection.
+fn accepted(id: u64) -> Note<'static> {
+    let path = FieldValue::Text(b"/tmp", 4);
+    event(
+        ACCEPTED,
+        0,
+        3,
+        &[(ID, FieldValue::Unsigned(id)), (PATH, path)],
+    )
+}
+
+/// What thread 7 does.
+fn main_items() -> Vec<Item<'static>> {
     let queue = |value| event(QUEUE, 3, 0, &[(0, value)]);
     let argument = |place, value| {
         let (name, function) = (ID, RUN as u32);
@@ -95,7 +112,7 @@ fn trace(folder: &Folder) -> String {
         function: 0,
         waited: 0,
     };
-    let main = vec![
+    vec![
         Item::Call(1000, RUN),
         Item::Note(1000, argument(0, FieldValue::Signed(-1))),
         Item::Note(2000, accepted(1)),
@@ -111,11 +128,7 @@ fn trace(folder: &Folder) -> String {
         Item::Note(8000, state),
         Item::Note(9000, argument(RESULT, FieldValue::Text(b"done", 9))),
         Item::Call(9000, -RUN),
-    ];
-    let worker = vec![Item::Note(11_000, accepted(3))];
-    let threads = [(thread(7, "main"), main), (thread(8, "worker"), worker)];
-    common::write_noted(&path, &info, &threads);
-    path
+    ]
 }
 
 /// The words of each record, with the time before, as far as the record has a note.

@@ -34,7 +34,7 @@ fn sums(text: &str) -> BTreeMap<String, [u64; 2]> {
 }
 
 #[test]
-fn exports_go_beside_the_trace_or_as_told() {
+fn exports_go_beside_the_trace_or_elsewhere() {
     let folder = Folder::new("exports");
     let trace = folder.file("app.7.1.fdr");
     rich(&trace, 1_000_000_000);

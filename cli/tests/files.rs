@@ -170,7 +170,7 @@ fn maps_replace_nothing_unasked() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn what_is_missing_is_reported() {
     let folder = Folder::new("missing");
     let trace = folder.file("t.fdr");
     common::lossy(&trace);
@@ -203,7 +203,7 @@ fn what_is_missing_is_said() {
 }
 
 #[test]
-fn damage_is_said_first_and_counts_are_doubted() {
+fn damage_is_reported_first_and_counts_are_doubted() {
     let folder = Folder::new("damaged");
     let whole = folder.file("whole.fdr");
     common::lossy(&whole);

@@ -13,8 +13,8 @@ fn every_command_takes_every_format() {
     let out = folder.file("out");
     let goldens = goldens();
     for format in FORMATS {
-        let of = goldens.iter().filter(|(name, _)| *name == format.name);
-        let traces: Vec<&str> = of.map(|(_, trace)| trace.as_str()).collect();
+        let files = goldens.iter().filter(|(name, _)| *name == format.name);
+        let traces: Vec<&str> = files.map(|(_, trace)| trace.as_str()).collect();
         assert!(!traces.is_empty(), "{} has no golden file", format.name);
         for trace in traces {
             let run = |arguments: &[&str], codes: &[i32]| {
@@ -40,9 +40,9 @@ fn every_command_takes_every_format() {
 }
 
 /// How many synthetic entries and exits a conversion has written as measured ones, by its own message.
-fn as_measured(said: &str) -> u64 {
+fn as_measured(messages: &str) -> u64 {
     let what = " in the middle of a thread: written as measured ones";
-    let line = said.lines().find_map(|line| {
+    let line = messages.lines().find_map(|line| {
         let line = line.strip_suffix(what)?;
         let one = || line.strip_suffix(" synthetic entry or exit");
         line.strip_suffix(" synthetic entries and exits")
@@ -89,11 +89,11 @@ fn golden_files_are_the_same_in_every_format() {
                 continue;
             }
             let there = folder.file(&format!("{at}.{}", target.name));
-            let said = convert(&golden, target, &there);
+            let messages = convert(&golden, target, &there);
             let found = figures(&there);
             let pair = format!("{format}: {golden} to {}", target.name);
             let records = report["records"].as_u64().expect("a number");
-            assert_eq!(found["records"], records + as_measured(&said), "{pair}");
+            assert_eq!(found["records"], records + as_measured(&messages), "{pair}");
             if nests {
                 let (found, wanted) = (names(&found), names(&report));
                 let equal = found.len() == wanted.len()
@@ -165,11 +165,11 @@ fn damaged_traces_are_read_up_to_damage() {
                 ] {
                     let output = fdr(arguments);
                     let code = output.status.code();
-                    let what = format!("{}: {arguments:?}: {output:?}", golden.display());
-                    assert!(code.is_some_and(|code| code <= 2), "{what}");
-                    assert!(!stderr(&output).contains("panicked"), "{what}");
+                    let case = format!("{}: {arguments:?}: {output:?}", golden.display());
+                    assert!(code.is_some_and(|code| code <= 2), "{case}");
+                    assert!(!stderr(&output).contains("panicked"), "{case}");
                     let refused = code == Some(2);
-                    assert!(!refused || stderr(&output).starts_with("fdr: "), "{what}");
+                    assert!(!refused || stderr(&output).starts_with("fdr: "), "{case}");
                 }
             }
         }

@@ -53,8 +53,8 @@ fn callers_have_times_and_counts() {
     let from = json(&["graph", "--json", "--from", "app::step", &trace]);
     assert_eq!(from["functions"].as_array().map(Vec::len), Some(1));
     let none = fdr(&["graph", "--from", "app::stop", &trace]);
-    let said = "--from matches none of 2 called functions; the nearest: app::step";
-    assert!(stderr(&none).contains(said), "{none:?}");
+    let wanted = "--from matches none of 2 called functions; the nearest: app::step";
+    assert!(stderr(&none).contains(wanted), "{none:?}");
 }
 
 /// A folder with a program of that name and these lines, before the folders of `PATH`.

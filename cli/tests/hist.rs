@@ -36,31 +36,31 @@ fn two_groups_of_calls_are_two_modes() {
     let folder = Folder::new("hist");
     let trace = folder.file("t.fdr");
     two_groups(&trace, "app::handle");
-    let said = answer(&["report", "--hist", &trace, "app::handle"]);
-    let lines: Vec<&str> = said.lines().collect();
+    let text = answer(&["report", "--hist", &trace, "app::handle"]);
+    let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0], "app::handle");
     assert!(
         lines[1].contains("400 calls · min 1.000 ms · p50 1.0"),
-        "{said}"
+        "{text}"
     );
     assert!(
-        said.contains("two modes: 93 % about 1.0") && said.contains("ms, 7.0 % about 41."),
-        "{said}"
+        text.contains("two modes: 93 % about 1.0") && text.contains("ms, 7.0 % about 41."),
+        "{text}"
     );
     assert!(
-        said.contains(" 1.000 ms ") && said.contains("← p50"),
-        "{said}"
+        text.contains(" 1.000 ms ") && text.contains("← p50"),
+        "{text}"
     );
     assert!(
         lines.iter().all(|line| line.chars().count() <= 80),
-        "{said}"
+        "{text}"
     );
-    assert!(lines.contains(&"         ⋮"), "{said}");
+    assert!(lines.contains(&"         ⋮"), "{text}");
     let document = json(&["report", "--hist", "--json", &trace, "app::handle"]);
     let function = &document["functions"][0];
     let sum = |list: &serde_json::Value| -> u64 {
         let list = list.as_array().expect("an array").iter();
-        list.map(|one| one["calls"].as_u64().expect("a count"))
+        list.map(|function| function["calls"].as_u64().expect("a count"))
             .sum()
     };
     assert_eq!(function["calls"], 400);
@@ -103,8 +103,8 @@ fn unknown_functions_suggest_the_nearest() {
     small(&trace, &["app::run", "app::step"]);
     let output = fdr(&["report", "--hist", &trace, "app::rum"]);
     assert!(output.status.success(), "{output:?}");
-    let said = "FUNCTION matches none of 2 called functions; the nearest: app::run";
-    assert!(stderr(&output).contains(said), "{output:?}");
+    let wanted = "FUNCTION matches none of 2 called functions; the nearest: app::run";
+    assert!(stderr(&output).contains(wanted), "{output:?}");
     // Three calls are too few for modes. A window leaves calls out.
     let all = answer(&["report", "--hist", &trace, "app::*"]);
     assert!(

@@ -58,6 +58,23 @@ const TOO_LONG: usize = 1 << 20;
 fn trace(path: &str, file: &str, long: usize) {
     let mut names: Vec<String> = HOSTILE.iter().map(|&name| name.to_owned()).collect();
     names.push(format!("long{}", "\u{1b}[1mx".repeat(long / 5)));
+    let mut info = TraceInfo {
+        functions: hostile_functions(&names, file),
+        program: HOSTILE.concat(),
+        process: Some(7),
+        reason: HOSTILE.concat(),
+        ..TraceInfo::default()
+    };
+    info.clock.name = HOSTILE.concat();
+    info.clock.anchor = Some((Ticks(1), 1_700_000_000_000_000_000));
+    let threads = (0..)
+        .zip(&names)
+        .map(|(nth, name)| hostile_thread(nth, name));
+    common::write_noted(path, &info, &threads.collect::<Vec<_>>());
+}
+
+/// Functions, events, and names of fields. The first function is in the file.
+fn hostile_functions(names: &[String], file: &str) -> Vec<Function> {
     let function = |(nth, name): (usize, &String)| Function {
         id: FunctionId(nth as u32 + 1),
         name: name.clone(),
@@ -67,7 +84,7 @@ fn trace(path: &str, file: &str, long: usize) {
         kind: FunctionKind::Calls,
     };
     // Events and fields have these names, too.
-    let named = |(nth, name): (usize, &String)| {
+    let same_names = |(nth, name): (usize, &String)| {
         [(EVENTS, FunctionKind::Event), (FIELDS, FunctionKind::Name)].map(|(first, kind)| {
             Function {
                 id: FunctionId(first + nth as u32),
@@ -77,94 +94,86 @@ fn trace(path: &str, file: &str, long: usize) {
         })
     };
     let mut functions: Vec<Function> = names.iter().enumerate().map(function).collect();
-    functions.extend(names.iter().enumerate().flat_map(named));
+    functions.extend(names.iter().enumerate().flat_map(same_names));
     functions.sort_by_key(|function| function.id);
-    let mut info = TraceInfo {
-        functions,
-        program: HOSTILE.concat(),
+    functions
+}
+
+/// Each function calls every other one once, or is open at the end.
+fn hostile_thread(nth: u64, name: &str) -> (Thread, Vec<Item<'_>>) {
+    let id = nth as i64 + 1;
+    let thread = Thread {
+        id: ThreadId(100 + nth),
         process: Some(7),
-        reason: HOSTILE.concat(),
-        ..TraceInfo::default()
+        name: name.to_owned(),
+        ..Thread::default()
     };
-    info.clock.name = HOSTILE.concat();
-    info.clock.anchor = Some((Ticks(1), 1_700_000_000_000_000_000));
-    let threads = names.iter().enumerate().map(|(nth, name)| {
-        let (nth, id) = (nth as u64, nth as i64 + 1);
-        let thread = Thread {
-            id: ThreadId(100 + nth),
-            process: Some(7),
-            name: name.clone(),
-            ..Thread::default()
-        };
-        let begin = 1000 * (nth + 1);
-        let (event_id, field) = (EVENTS + nth as u32, FIELDS + nth as u32);
-        let text = name.get(..1024).unwrap_or(name).as_bytes();
-        let values = [
-            (field, FieldValue::Text(text, 1 << 40)),
-            (0, FieldValue::Text(b"\xff\xc2\x9b31m\x1b[2J\0", 8)),
-            (field, FieldValue::Bytes(text, 7)),
-            (field, FieldValue::Other(200, 7, b"\x1b[2J")),
-        ];
-        let argument = Field {
-            name: field,
-            place: 0,
-            value: FieldValue::Text(text, 7),
-        };
-        let task = Note::Task {
-            task: 7,
-            parent: 0,
-            by: 0,
-            name: event_id,
-            state: 1,
-            counted: 0,
-            elapsed: 7,
-            busy: 5,
-            polls: 3,
-        };
-        let state = Note::ThreadState {
-            object: 1,
-            holder: 2,
-            name: field,
-            state: 2,
-            reason: 1,
-            function: 2,
-            waited: 3,
-        };
-        // Each function calls every other one once, or is open at the end.
-        (
-            thread,
-            vec![
-                Item::Call(begin, id),
-                Item::Note(
-                    begin,
-                    Note::Arguments {
-                        function: id as u32,
-                        fields: vec![argument],
-                    },
-                ),
-                Item::Note(begin + 5, event(event_id, 0, 200, &values)),
-                Item::Call(begin + 10, 1),
-                Item::Call(begin + 20, -1),
-                Item::Note(begin + 21, event(event_id, 3, 0, &values)),
-                Item::Note(begin + 22, task),
-                Item::Note(begin + 23, state),
-                Item::Call(begin + 30, -id),
-            ],
-        )
-    });
-    common::write_noted(path, &info, &threads.collect::<Vec<_>>());
+    let begin = 1000 * (nth + 1);
+    let (event_id, field) = (EVENTS + nth as u32, FIELDS + nth as u32);
+    let text = name.get(..1024).unwrap_or(name).as_bytes();
+    let values = [
+        (field, FieldValue::Text(text, 1 << 40)),
+        (0, FieldValue::Text(b"\xff\xc2\x9b31m\x1b[2J\0", 8)),
+        (field, FieldValue::Bytes(text, 7)),
+        (field, FieldValue::Other(200, 7, b"\x1b[2J")),
+    ];
+    let argument = Field {
+        name: field,
+        place: 0,
+        value: FieldValue::Text(text, 7),
+    };
+    let task = Note::Task {
+        task: 7,
+        parent: 0,
+        by: 0,
+        name: event_id,
+        state: 1,
+        counted: 0,
+        elapsed: 7,
+        busy: 5,
+        polls: 3,
+    };
+    let state = Note::ThreadState {
+        object: 1,
+        holder: 2,
+        name: field,
+        state: 2,
+        reason: 1,
+        function: 2,
+        waited: 3,
+    };
+    (
+        thread,
+        vec![
+            Item::Call(begin, id),
+            Item::Note(
+                begin,
+                Note::Arguments {
+                    function: id as u32,
+                    fields: vec![argument],
+                },
+            ),
+            Item::Note(begin + 5, event(event_id, 0, 200, &values)),
+            Item::Call(begin + 10, 1),
+            Item::Call(begin + 20, -1),
+            Item::Note(begin + 21, event(event_id, 3, 0, &values)),
+            Item::Note(begin + 22, task),
+            Item::Note(begin + 23, state),
+            Item::Call(begin + 30, -id),
+        ],
+    )
 }
 
 /// Text for people or machines in which nothing acts on a terminal.
-fn harmless<'a>(bytes: &'a [u8], what: &str) -> &'a str {
-    let text = std::str::from_utf8(bytes).unwrap_or_else(|error| panic!("{what}: {error}"));
+fn harmless<'a>(bytes: &'a [u8], case: &str) -> &'a str {
+    let text = std::str::from_utf8(bytes).unwrap_or_else(|error| panic!("{case}: {error}"));
     let bad = text
         .char_indices()
         .find(|&(_, c)| c != '\n' && is_unsafe(c));
     if let Some((at, bad)) = bad {
         let from = text.floor_char_boundary(at.saturating_sub(60));
         panic!(
-            "{what}: {bad:?} in {:?}",
+            "{case}: {bad:?} in {:?}",
             &text[from..text.ceil_char_boundary(at + 20)]
         );
     }
@@ -449,9 +458,9 @@ fn files_with_hostile_names_are_named_harmlessly() {
 
 fn check(mut command: Command) {
     let output = command.output().expect("fdr runs");
-    let what = format!("{command:?}");
-    harmless(&output.stdout, &what);
-    harmless(&output.stderr, &what);
+    let case = format!("{command:?}");
+    harmless(&output.stdout, &case);
+    harmless(&output.stderr, &case);
 }
 
 /// Files that a trace names are never opened: a pipe without a writer would stop the reader for good.

@@ -106,11 +106,11 @@ fn packed_files_are_read(step: usize) {
         .unwrap();
         let output = fdr(&["verify", &packed]);
         assert_eq!(output.status.code(), Some(1), "{output:?}");
-        let said = format!(
+        let message = format!(
             "what begins at byte {}: the file ends within this",
             whole.len()
         );
-        assert!(stderr(&output).contains(&said), "{output:?}");
+        assert!(stderr(&output).contains(&message), "{output:?}");
         // From a damaged file, no byte that the damage may have changed.
         let mut damaged = whole.clone();
         let middle = damaged.len() / 2;
@@ -118,8 +118,8 @@ fn packed_files_are_read(step: usize) {
         fs::write(&packed, damaged).unwrap();
         let output = fdr(&["report", &packed]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let said = "the compressed data are damaged in what begins at byte 0: ";
-        assert!(stderr(&output).contains(said), "{output:?}");
+        let message = "the compressed data are damaged in what begins at byte 0: ";
+        assert!(stderr(&output).contains(message), "{output:?}");
         for cut in (0..whole.len()).step_by(step) {
             fs::write(&packed, &whole[..cut]).unwrap();
             let code = fdr(&["report", &packed]).status.code();
@@ -202,14 +202,16 @@ fn session_folders_are_the_traces_below() {
 #[test]
 fn output_folders_get_a_file_per_trace() {
     let folder = Folder::new("outputs");
-    let (one, two) = (folder.file("one.1.fdr"), folder.file("two.fdr"));
-    [&one, &two].iter().for_each(|trace| small(trace, NAMES));
+    let (first, second) = (folder.file("one.1.fdr"), folder.file("two.fdr"));
+    [&first, &second]
+        .iter()
+        .for_each(|trace| small(trace, NAMES));
     let out = folder.file("out/");
-    answer(&["convert", "--to", "heph", "-o", &out, &one, &two]);
-    answer(&["convert", "--to", "xray", "-o", &out, &one]);
-    answer(&["convert", "--to", "ctf", "-o", &out, &two]);
-    answer(&["convert", "--to", "map", "-q", "-o", &out, &one, &two]);
-    answer(&["pack", "-q", "-o", &out, &one]);
+    answer(&["convert", "--to", "heph", "-o", &out, &first, &second]);
+    answer(&["convert", "--to", "xray", "-o", &out, &first]);
+    answer(&["convert", "--to", "ctf", "-o", &out, &second]);
+    answer(&["convert", "--to", "map", "-q", "-o", &out, &first, &second]);
+    answer(&["pack", "-q", "-o", &out, &first]);
     let wanted = [
         "one.1.fdr",
         "one.1.fdr.zst",
@@ -220,7 +222,7 @@ fn output_folders_get_a_file_per_trace() {
         "two.map",
     ];
     assert_eq!(contents(&folder.path().join("out")), wanted);
-    let output = fdr(&["convert", "--to", "heph", "-o", "-", &one, &two]);
+    let output = fdr(&["convert", "--to", "heph", "-o", "-", &first, &second]);
     assert!(
         stderr(&output).contains("-o - takes one trace at a time"),
         "{output:?}"
@@ -232,14 +234,6 @@ fn json_has_the_documented_shape() {
     let folder = Folder::new("shapes");
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);
-    let fields = |value: &Value| -> Vec<String> {
-        value
-            .as_object()
-            .expect("an object")
-            .keys()
-            .cloned()
-            .collect()
-    };
     let documented = include_str!("../../docs/json.md");
     let info = json(&["info", "--json", "--functions", &trace]);
     let verdict = json(&["verify", "--json", &trace]);
@@ -286,7 +280,7 @@ fn json_has_the_documented_shape() {
         &hist["functions"][0],
         &hist["functions"][0]["buckets"][0],
     ] {
-        for field in fields(value) {
+        for field in value.as_object().expect("an object").keys() {
             assert!(
                 documented.contains(&format!("`{field}`")),
                 "{field} is not in docs/json.md"
@@ -304,8 +298,19 @@ fn json_has_the_documented_shape() {
         (&json!(true), &json!(0))
     );
     assert_eq!(broken["ok"], false);
+    assert_eq!(
+        json(&["rings", "--json", folder.path().to_str().unwrap()]),
+        json!([])
+    );
+}
+
+#[test]
+fn json_records_have_times_since_the_first() {
+    let folder = Folder::new("shapes-times");
+    let trace = folder.file("t.fdr");
+    small(&trace, NAMES);
     let calls = documents(&["replay", "--records", "--json", "-f", "app::run", &trace]);
-    let tell = |record: &Value| {
+    let row = |record: &Value| {
         json!([
             record["kind"],
             record["name"],
@@ -313,9 +318,9 @@ fn json_has_the_documented_shape() {
             record["time_ns"]
         ])
     };
-    let told: Vec<Value> = calls.iter().map(tell).collect();
+    let rows: Vec<Value> = calls.iter().map(row).collect();
     assert_eq!(
-        told,
+        rows,
         [
             json!(["Entry", "app::run", 0, 1000]),
             json!(["Exit", "app::run", 1000, 2000])
@@ -328,10 +333,6 @@ fn json_has_the_documented_shape() {
         .filter_map(|record| record["since_first_ns"].as_i64())
         .collect();
     assert!(times.contains(&1000), "{times:?}");
-    assert_eq!(
-        json(&["rings", "--json", folder.path().to_str().unwrap()]),
-        json!([])
-    );
 }
 
 fn json_of_failure(words: &[&str]) -> Value {
@@ -494,21 +495,21 @@ fn two_folders_of_runs_are_compared() {
         run("after", number, 5500 + number);
     }
     let sides = ["before", "after"].map(|side| folder.path().join(side).display().to_string());
-    let said = answer(&["diff", &sides[0], &sides[1]]);
-    let step = said.lines().find(|line| line.ends_with("app::step"));
+    let text = answer(&["diff", &sides[0], &sides[1]]);
+    let step = text.lines().find(|line| line.ends_with("app::step"));
     let step = step.expect("a row");
     assert!(
         step.contains("+10.0 %") && step.contains("slower"),
-        "{said}"
+        "{text}"
     );
-    assert!(said.contains("1 function slower, 0 faster"), "{said}");
+    assert!(text.contains("1 function slower, 0 faster"), "{text}");
     let output = fdr(&["diff", "--fail-over", "5%", &sides[0], &sides[1]]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(stderr(&output).contains("1 function slower by more than 5 %: app::step"));
     let output = fdr(&["diff", "--fail-over", "20%", &sides[0], &sides[1]]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let one = folder.path().join("before/run-0.fdr").display().to_string();
-    let output = fdr(&["diff", "--fail-over", "5%", &one, &sides[1]]);
+    let run = folder.path().join("before/run-0.fdr").display().to_string();
+    let output = fdr(&["diff", "--fail-over", "5%", &run, &sides[1]]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(stderr(&output).contains("needs two runs or more on each side"));
 }

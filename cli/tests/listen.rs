@@ -60,11 +60,11 @@ impl Listener {
     }
 
     /// Waits for a line that has this in it.
-    pub(crate) fn until(&mut self, what: &str) -> String {
+    pub(crate) fn until(&mut self, part: &str) -> String {
         loop {
             let line = self.line();
-            assert!(!line.is_empty(), "it ended without saying {what:?}");
-            if line.contains(what) {
+            assert!(!line.is_empty(), "it ended without saying {part:?}");
+            if line.contains(part) {
                 return line;
             }
         }
@@ -369,9 +369,9 @@ fn a_name_that_is_taken_meanwhile_loses_nothing() {
     drop(stream);
     let (code, text) = listener.end();
     assert_eq!(code, Some(2), "{text}");
-    let kept = text.trim_end().rsplit_once("what came is in ");
-    let (_, kept) = kept.unwrap_or_else(|| panic!("{text}"));
-    assert_eq!(fs::read(kept).unwrap(), trace());
+    let path = text.trim_end().rsplit_once("what came is in ");
+    let (_, path) = path.unwrap_or_else(|| panic!("{text}"));
+    assert_eq!(fs::read(path).unwrap(), trace());
     assert_eq!(fs::read(&file).unwrap(), b"mine");
 }
 
@@ -410,8 +410,8 @@ fn a_full_disk_keeps_what_came() {
         stderr(&output).contains("no more can be written: File too large"),
         "{output:?}"
     );
-    let kept = fs::read(&file).unwrap();
-    assert!(!kept.is_empty() && kept.len() <= 1024 && kept.iter().all(|&byte| byte == 7));
+    let bytes = fs::read(&file).unwrap();
+    assert!(!bytes.is_empty() && bytes.len() <= 1024 && bytes.iter().all(|&byte| byte == 7));
 }
 
 #[test]
@@ -422,7 +422,7 @@ fn what_cannot_be_is_refused_before_anybody_comes() {
     let taken = format!("tcp://{}", taken.local_addr().unwrap());
     fs::write(folder.file("there"), "mine").unwrap();
     let no_socket = format!("unix:{}", folder.file("there"));
-    for (address, output, what) in [
+    for (address, output, message) in [
         ("udp://a:1", file.as_str(), "no such kind of stream"),
         ("app.fdr", &file, "no address; an address is tcp://"),
         ("tcp://127.0.0.1", &file, "no port"),
@@ -445,7 +445,7 @@ fn what_cannot_be_is_refused_before_anybody_comes() {
     ] {
         let output = fdr(&["listen", address, "-o", output]);
         assert_eq!(output.status.code(), Some(2), "{address}: {output:?}");
-        assert!(stderr(&output).contains(what), "{address}: {output:?}");
+        assert!(stderr(&output).contains(message), "{address}: {output:?}");
     }
     assert_eq!(contents(folder.path()), ["there"]);
     assert_eq!(fs::read(folder.file("there")).unwrap(), b"mine");

@@ -346,7 +346,7 @@ fn a_map_of_a_hundred_thousand_functions_loads() {
 }
 
 #[test]
-fn what_cannot_be_mapped_is_told() {
+fn what_cannot_be_mapped_is_reported() {
     let folder = Folder::new("unmapped");
     let output = common::fdr(&[
         "convert",

@@ -33,9 +33,9 @@ fn every_command_names_foreign_ring_versions() {
         for path in [&ring, &other] {
             let output = fdr(&[command, path]);
             assert_eq!(output.status.code(), Some(2), "{command}: {output:?}");
-            let said = stderr(&output);
+            let messages = stderr(&output);
             let wanted = "a ring file of version 9, and this fdr reads version 1: use the fdr of that version";
-            assert_eq!(said, format!("fdr: {path}: {wanted}\n"), "{command}");
+            assert_eq!(messages, format!("fdr: {path}: {wanted}\n"), "{command}");
         }
     }
 }
@@ -329,8 +329,8 @@ fn whole_run_figures_are_labelled() {
     whole_run(&trace);
     let report = answer(&["report", &trace]);
     let (above, table) = report.split_once("\n\n").unwrap();
-    let said = "figures of the whole run (--window: figures of the records)";
-    assert!(above.lines().any(|line| line == said), "{report}");
+    let wanted = "figures of the whole run (--window: figures of the records)";
+    assert!(above.lines().any(|line| line == wanted), "{report}");
     let head = table.lines().next().unwrap();
     let heads: Vec<&str> = head.split_whitespace().collect();
     let wanted = "calls total self self % mean p50 p90 p99 max function";
@@ -350,23 +350,23 @@ fn whole_run_figures_are_labelled() {
         "{window}"
     );
     let sorted = fdr(&["report", "--sort", "min", &trace]);
-    let said = "fdr: --sort min: figures of the whole run have no min, so rows are in the order of names; \
+    let wanted = "fdr: --sort min: figures of the whole run have no min, so rows are in the order of names; \
                 --window has it\n";
-    assert_eq!(stderr(&sorted), said);
+    assert_eq!(stderr(&sorted), wanted);
     for words in [&["report"][..], &["flame"]] {
         let words: Vec<&str> = words
             .iter()
             .copied()
             .chain(["--filter", "app::cuont", &trace])
             .collect();
-        let said = fdr(&words);
+        let output = fdr(&words);
         let functions = if words[0] == "report" {
             "2 called functions; the nearest: app::count"
         } else {
             "2 called functions; the nearest: "
         };
         let wanted = format!("fdr: --filter matches none of {functions}");
-        assert!(stderr(&said).starts_with(&wanted), "{said:?}");
+        assert!(stderr(&output).starts_with(&wanted), "{output:?}");
     }
 }
 
@@ -376,11 +376,11 @@ fn selections_count_their_short_calls() {
     let trace = folder.file("t.fdr");
     with_short_calls(&trace);
     let whole = answer(&["info", &trace]);
-    let said = "short      50 calls left no records in the whole run; the threshold in this trace is 40 ns\n";
-    assert!(whole.contains(said), "{whole}");
+    let wanted = "short      50 calls left no records in the whole run; the threshold in this trace is 40 ns\n";
+    assert!(whole.contains(wanted), "{whole}");
     let part = answer(&["info", "--function", "app::step", &trace]);
-    let said = "short      7 calls left no records; the threshold in this trace is 40 ns\n";
-    assert!(part.contains(said), "{part}");
+    let wanted = "short      7 calls left no records; the threshold in this trace is 40 ns\n";
+    assert!(part.contains(wanted), "{part}");
     let report = answer(&["report", "--function", "app::step", &trace]);
     assert!(
         report.contains(
@@ -404,6 +404,6 @@ fn streams_with_printed_text_are_explained() {
         .output();
     let listened = listened.unwrap();
     assert_eq!(listened.status.code(), Some(1), "{listened:?}");
-    let said = "fdr: what the program itself prints comes the same way: if it prints, use another address\n";
-    assert!(stderr(&listened).ends_with(said), "{listened:?}");
+    let wanted = "fdr: what the program itself prints comes the same way: if it prints, use another address\n";
+    assert!(stderr(&listened).ends_with(wanted), "{listened:?}");
 }

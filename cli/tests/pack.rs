@@ -114,10 +114,10 @@ fn every_command_reads_a_packed_trace() {
         });
         assert_eq!(both[0], both[1], "{words:?}");
     }
-    let said = answer(&["info", &packed]);
+    let text = answer(&["info", &packed]);
     assert!(
-        said.starts_with(&format!("file       {packed} (")),
-        "{said}"
+        text.starts_with(&format!("file       {packed} (")),
+        "{text}"
     );
     answer(&["convert", "-q", &packed, "--to", "heph"]);
     answer(&[
@@ -152,9 +152,9 @@ fn a_packed_ring_is_recovered_as_it_is() {
     let cut = folder.file("cut.fdr-ring.zst");
     let whole = fs::read(&packed).unwrap();
     fs::write(&cut, &whole[..whole.len() - 1]).unwrap();
-    let said = fdr(&["dump", "-q", "--remove", "--force", &cut]);
-    assert_eq!(said.status.code(), Some(2), "{said:?}");
-    assert!(stderr(&said).contains("fdr unpack"), "{said:?}");
+    let output = fdr(&["dump", "-q", "--remove", "--force", &cut]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("fdr unpack"), "{output:?}");
     assert!(Path::new(&cut).exists());
     // One that is whole is not known to be dead: it stays until that is asked for.
     answer(&["dump", "-q", "--remove", "--force", &packed]);
@@ -164,15 +164,15 @@ fn a_packed_ring_is_recovered_as_it_is() {
 #[test]
 fn names_and_refusals() {
     let folder = Folder::new("packed-names");
-    let (one, two) = (folder.file("one.fdr"), folder.file("two.fdr"));
-    small(&one, &["app::run", "app::step"]);
-    small(&two, &["app::run", "app::step"]);
-    let said = fdr(&["pack", &one, &two, "--level", "19"]);
-    assert!(said.status.success());
-    let head = format!("fdr: {one}.zst: ");
+    let (first, second) = (folder.file("one.fdr"), folder.file("two.fdr"));
+    small(&first, &["app::run", "app::step"]);
+    small(&second, &["app::run", "app::step"]);
+    let result = fdr(&["pack", &first, &second, "--level", "19"]);
+    assert!(result.status.success());
+    let head = format!("fdr: {first}.zst: ");
     assert!(
-        stderr(&said).starts_with(&head) && stderr(&said).contains(" : 1\n"),
-        "{said:?}"
+        stderr(&result).starts_with(&head) && stderr(&result).contains(" : 1\n"),
+        "{result:?}"
     );
     assert_eq!(
         contents(folder.path()),
@@ -184,10 +184,10 @@ fn names_and_refusals() {
         "no trace, but long enough to be one, if it were one at all",
     )
     .unwrap();
-    let packed = format!("{one}.zst");
+    let packed = format!("{first}.zst");
     let empty = Folder::new("packed-nothing");
     let refused: [(&[&str], &str); 10] = [
-        (&["pack", &one], "exists; --force replaces it"),
+        (&["pack", &first], "exists; --force replaces it"),
         (&["pack", &packed], "is compressed already"),
         (&["pack", &text], "not a trace file that fdr knows"),
         (
@@ -196,10 +196,10 @@ fn names_and_refusals() {
         ),
         (&["pack", "/dev/null"], "is no regular file"),
         (
-            &["pack", "-o", "-", &one, &two],
+            &["pack", "-o", "-", &first, &second],
             "takes one trace at a time",
         ),
-        (&["unpack", &one], "nothing to unpack"),
+        (&["unpack", &first], "nothing to unpack"),
         (&["unpack", &packed], "exists; --force replaces it"),
         (
             &["unpack", "-o", "-", &packed, &packed],
@@ -215,23 +215,26 @@ fn names_and_refusals() {
         assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
         assert!(stderr(&output).contains(why), "{words:?}: {output:?}");
     }
-    assert_eq!(fdr(&["pack", "--level", "20", &one]).status.code(), Some(2));
+    assert_eq!(
+        fdr(&["pack", "--level", "20", &first]).status.code(),
+        Some(2)
+    );
     // Its content tells what it is, not its name.
     let odd = folder.file("odd");
     fs::rename(&packed, &odd).unwrap();
-    assert_eq!(figures(&odd), figures(&two));
+    assert_eq!(figures(&odd), figures(&second));
     assert!(stderr(&fdr(&["unpack", &odd])).contains("-o FILE gives a name"));
     answer(&["unpack", "-q", &odd, "-o", &folder.file("back")]);
-    assert!(bytes(&folder.file("back")) == bytes(&one));
+    assert!(bytes(&folder.file("back")) == bytes(&first));
     let piped = folder.file("piped.zst");
-    fs::write(&piped, fdr(&["pack", "-q", "-o", "-", &one]).stdout).unwrap();
+    fs::write(&piped, fdr(&["pack", "-q", "-o", "-", &first]).stdout).unwrap();
     answer(&["unpack", "-q", &piped]);
-    assert!(bytes(&folder.file("piped")) == bytes(&one));
+    assert!(bytes(&folder.file("piped")) == bytes(&first));
     let sent = fdr(&["unpack", &piped, "-o", "-"]);
     assert!(
-        sent.status.success() && sent.stderr.is_empty() && sent.stdout == fs::read(&one).unwrap()
+        sent.status.success() && sent.stderr.is_empty() && sent.stdout == fs::read(&first).unwrap()
     );
-    answer(&["unpack", "-q", "--force", &format!("{two}.zst")]);
+    answer(&["unpack", "-q", "--force", &format!("{second}.zst")]);
 }
 
 #[test]
@@ -344,7 +347,7 @@ fn cut_files_are_read_and_flips_reported() {
 }
 
 #[test]
-fn a_bomb_is_told_and_leaves_nothing() {
+fn a_bomb_is_reported_and_leaves_nothing() {
     let folder = Folder::new("packed-bomb");
     let temporary = Folder::new("packed-bomb-temporary");
     let bomb = folder.file("bomb.fdr.zst");

@@ -117,7 +117,7 @@ fn options_become_variables() {
 }
 
 #[test]
-fn what_was_written_is_told_and_nothing_else() {
+fn what_was_written_is_reported_and_nothing_else() {
     let folder = Folder::new("written");
     std::fs::copy(golden("v1-std.fdr"), folder.file("old.1.1.fdr")).unwrap();
     let script = "cp $GOLDEN app.77.1.fdr; cp $GOLDEN app.77.2.fdr; echo no > app.77.3.fdr; \
@@ -217,7 +217,7 @@ fn a_stream_is_not_looked_for_on_disk() {
         assert_eq!(stdout(&output), format!("{address} stream\n"));
         assert_eq!(stderr(&output), "");
     }
-    for (options, what) in [
+    for (options, message) in [
         (&["-o", "tcp://127.0.0.1:0"][..], "--output: port 0"),
         (&["-o", "tcp://127.0.0.1"], "--output: no port"),
         (&["-o", "udp://a:1"], "--output: no such kind of stream"),
@@ -228,14 +228,14 @@ fn a_stream_is_not_looked_for_on_disk() {
     ] {
         let output = record(&folder, options, "echo ran");
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-        assert!(stderr(&output).contains(what), "{output:?}");
+        assert!(stderr(&output).contains(message), "{output:?}");
     }
-    let off = said(&folder, &["-o", "tcp://a:1", "-f", "off"], "true");
+    let off = recorder_messages(&folder, &["-o", "tcp://a:1", "-f", "off"], "true");
     assert!(off.contains("switches recording off"), "{off}");
 }
 
 /// The messages after a script, on one line.
-fn said(folder: &Folder, options: &[&str], script: &str) -> String {
+fn recorder_messages(folder: &Folder, options: &[&str], script: &str) -> String {
     let output = record(folder, options, script);
     let text = stderr(&output).to_owned();
     assert_eq!(text.lines().count(), 1, "{text}");
@@ -243,9 +243,9 @@ fn said(folder: &Folder, options: &[&str], script: &str) -> String {
 }
 
 #[test]
-fn where_nothing_was_written_the_reasons_are_told() {
+fn where_nothing_was_written_the_reasons_are_reported() {
     let folder = Folder::new("nothing");
-    let text = said(&folder, &[], "true");
+    let text = recorder_messages(&folder, &[], "true");
     assert!(text.starts_with("fdr: no trace was written: "), "{text}");
     assert!(text.contains("not built with the crate fdr"), "{text}");
     for (options, off) in [
@@ -253,11 +253,11 @@ fn where_nothing_was_written_the_reasons_are_told() {
         (&["-f", "off"], "--filter off"),
         (&["--filter=0"], "--filter 0"),
     ] {
-        let text = said(&folder, options, "true");
+        let text = recorder_messages(&folder, options, "true");
         let expected = format!("fdr: no trace was written: {off} switches recording off\n");
         assert_eq!(text, expected);
     }
-    let killed = said(&folder, &[], "kill -KILL $$");
+    let killed = recorder_messages(&folder, &[], "kill -KILL $$");
     assert!(killed.contains("leaves its ring"), "{killed}");
 }
 
@@ -308,13 +308,13 @@ fn a_ring_that_is_left_is_named() {
         assert!(!stderr(&output).contains("not built"), "{output:?}");
     }
     // It was there before: nothing of this run.
-    assert!(said(&folder, &[], "true").contains("not built"));
+    assert!(recorder_messages(&folder, &[], "true").contains("not built"));
 }
 
 #[test]
 fn a_folder_for_traces_is_made() {
     let folder = Folder::new("made");
-    let text = said(&folder, &["-o", "a/b/"], "cp $GOLDEN a/b/x.1.1.fdr");
+    let text = recorder_messages(&folder, &["-o", "a/b/"], "cp $GOLDEN a/b/x.1.1.fdr");
     assert_eq!(text, "fdr: next: fdr report a/b/x.1.1.fdr\n");
     std::fs::write(folder.file("file"), "").unwrap();
     let output = record(&folder, &["-o", "file/"], "echo ran");

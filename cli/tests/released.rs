@@ -195,10 +195,10 @@ fn check_functions(report: &Value, wanted: &[Function], about: &str) {
         assert_eq!(function["calls"], calls, "{about}: {name}");
         assert_eq!(function["clipped"], clipped, "{about}: {name}");
         match (function["max_ns"].as_u64(), longest) {
-            (Some(told), Some(longest)) => {
-                assert!(told.abs_diff(longest) <= 1, "{about}: {name}: {told} ns");
+            (Some(found), Some(longest)) => {
+                assert!(found.abs_diff(longest) <= 1, "{about}: {name}: {found} ns");
             }
-            (told, longest) => assert_eq!(told, longest, "{about}: {name}"),
+            (found, longest) => assert_eq!(found, longest, "{about}: {name}"),
         }
     }
 }

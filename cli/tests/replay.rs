@@ -146,7 +146,7 @@ fn the_panicked_thread_comes_first() {
         &info,
         &[(thread(7, "main"), main), (thread(8, "worker"), worker)],
     );
-    let said = on_terminal(
+    let screen = on_terminal(
         120,
         &[],
         &[
@@ -158,19 +158,19 @@ fn the_panicked_thread_comes_first() {
             &trace,
         ],
     );
-    let heads = said
+    let heads = screen
         .lines()
         .find(|line| line.contains("seconds"))
         .expect("heads");
     let (first, second) = (heads.find("worker (8)"), heads.find("main (7)"));
-    assert!(first.is_some() && first < second, "{said}");
-    assert!(said.contains("panic in thread 8"), "{said}");
+    assert!(first.is_some() && first < second, "{screen}");
+    assert!(screen.contains("panic in thread 8"), "{screen}");
     // Those that were open have a mark, at the end of the column.
-    let open = said
+    let open = screen
         .lines()
         .filter(|line| line.trim_end().ends_with('!'))
         .count();
-    assert_eq!(open, 2, "{said}");
+    assert_eq!(open, 2, "{screen}");
     small(&trace, &["app::run", "app::step"]);
     let none = fdr(&["replay", "--before-panic", &trace]);
     assert_eq!(none.status.code(), Some(2));
@@ -192,14 +192,14 @@ fn fitting_threads_stand_side_by_side() {
         ],
     );
     for (columns, beside) in [(80, false), (100, true), (200, true)] {
-        let said = on_terminal(
+        let screen = on_terminal(
             columns,
             &[],
             &["--color", "never", "--no-pager", "replay", &trace],
         );
-        assert!(width(&said) <= columns, "{columns}: {said}");
-        assert_eq!(said.contains("took"), !beside, "{columns}: {said}");
-        assert!(!said.contains('\u{1b}'), "{said}");
+        assert!(width(&screen) <= columns, "{columns}: {screen}");
+        assert_eq!(screen.contains("took"), !beside, "{columns}: {screen}");
+        assert!(!screen.contains('\u{1b}'), "{screen}");
         let lines = on_terminal(
             columns,
             &[],

@@ -168,9 +168,9 @@ fn rows_can_be_chosen() {
     let folder = Folder::new("rows");
     let trace = folder.file("t.fdr");
     small(&trace, &["app::run", "lib::step"]);
-    let one = json(&["report", "--json", "--filter", "-lib::*", &trace]);
-    assert_eq!(one["functions"].as_array().unwrap().len(), 1);
-    assert_eq!(one["functions"][0]["name"], "app::run");
+    let filtered = json(&["report", "--json", "--filter", "-lib::*", &trace]);
+    assert_eq!(filtered["functions"].as_array().unwrap().len(), 1);
+    assert_eq!(filtered["functions"][0]["name"], "app::run");
     let first = json(&["report", "--json", "--limit", "1", "--sort", "name", &trace]);
     assert_eq!(first["functions"][0]["name"], "app::run");
     assert_eq!(first["functions_not_shown"], 1);
@@ -231,8 +231,8 @@ fn timeless_traces_have_timeless_reports() {
     assert!(!traces.is_empty(), "an ENTRACE file of another program");
     for (_, trace) in traces {
         let table = answer(&["report", "--per-thread", &trace]);
-        let told = "the trace has the order of its calls, and no times\n";
-        assert!(table.ends_with(told), "{table}");
+        let note = "the trace has the order of its calls, and no times\n";
+        assert!(table.ends_with(note), "{table}");
         for unit in [" ns ", " µs ", " ms ", " % "] {
             // The head names the share's unit.
             let lines = table.lines().filter(|line| !line.contains("self %"));
@@ -273,12 +273,12 @@ fn records_are_one_line_each() {
     assert_eq!(some.lines().count(), 2);
 
     let threads = golden("v3-mt.fdr");
-    let of = |thread: &str| {
+    let rows_of = |thread: &str| {
         answer(&["replay", "--records", "--thread", thread, &threads])
             .lines()
             .count()
     };
-    assert!(of("101") > 12 && of("101") == of("102"));
+    assert!(rows_of("101") > 12 && rows_of("101") == rows_of("102"));
     let missing = fdr(&["replay", "--records", "--thread", "nobody", &threads]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("nobody"));
@@ -296,11 +296,11 @@ fn several_traces_are_reported_one_after_the_other() {
     let infos = answer(&["info", &first, &second]);
     let info = |trace: &str| answer(&["info", trace]);
     assert_eq!(infos, format!("{}\n{}", info(&first), info(&second)));
-    let of = |words: &[&str]| answer(&[&["report"], words].concat());
-    let documents = of(&["--json", &first, &second]);
-    let each = [of(&["--json", &first]), of(&["--json", &second])];
+    let report = |words: &[&str]| answer(&[&["report"], words].concat());
+    let documents = report(&["--json", &first, &second]);
+    let each = [report(&["--json", &first]), report(&["--json", &second])];
     assert_eq!(documents, each.concat());
-    let csv = of(&["--csv", &first, &second]);
+    let csv = report(&["--csv", &first, &second]);
     let traces: Vec<&str> = csv
         .lines()
         .filter_map(|line| line.split(',').next())
@@ -351,11 +351,11 @@ fn a_filter_has_the_recorders_words() {
 fn limits_of_nothing_are_refused_in_words() {
     let trace = golden("v3-std.fdr");
     for subcommand in ["report", "replay --records", "verify"] {
-        for (limit, what) in [("0", "1 or more"), ("x", "whole number")] {
+        for (limit, message) in [("0", "1 or more"), ("x", "whole number")] {
             let words = subcommand.split(' ').chain(["--limit", limit, &trace]);
             let output = fdr(&words.collect::<Vec<_>>());
             assert_eq!(output.status.code(), Some(2));
-            assert!(stderr(&output).contains(what), "{output:?}");
+            assert!(stderr(&output).contains(message), "{output:?}");
         }
     }
 }

@@ -43,10 +43,10 @@ fn names(folder: &Folder) -> Vec<String> {
 
 /// A file that is a trace.
 fn is_whole(trace: &str) {
-    let said = answer(&["verify", trace]);
+    let text = answer(&["verify", trace]);
     assert!(
-        said.contains(": OK: 7 records in 1 thread, 3 synthetic"),
-        "{said}"
+        text.contains(": OK: 7 records in 1 thread, 3 synthetic"),
+        "{text}"
     );
 }
 
@@ -57,7 +57,7 @@ fn a_ring_becomes_a_trace_beside_it() {
     let output = fdr(&["dump", &ring]);
     assert!(output.status.success(), "{output:?}");
     let trace = folder.file("golden.7.5f.fdr");
-    let said = stderr(&output);
+    let messages = stderr(&output);
     let size = fs::metadata(&trace).expect("the trace").len();
     let wanted = format!(
         "fdr: {trace}: crash: SIGSEGV at 0x10 in thread 101: 7 records of 1 thread, 10 overwritten, \
@@ -65,7 +65,7 @@ fn a_ring_becomes_a_trace_beside_it() {
          (if they are many, raise FDR_MEMORY or lower FDR_BUFFER); \
          6 overwritten records of 1 ended thread whose rings were reused\n"
     );
-    assert_eq!(said, wanted);
+    assert_eq!(messages, wanted);
     is_whole(&trace);
     let info = answer(&["info", &trace]);
     assert!(
@@ -161,9 +161,12 @@ fn folders_stand_for_dead_processes_rings() {
     let path = folder.path().to_str().expect("UTF-8");
     let output = fdr(&["dump", path, "-o", &out, "--remove"]);
     assert!(output.status.success(), "{output:?}");
-    let said = stderr(&output);
-    assert_eq!(said.lines().count(), 5, "{said}");
-    assert!(said.contains("1 ring without a head passed over"), "{said}");
+    let messages = stderr(&output);
+    assert_eq!(messages.lines().count(), 5, "{messages}");
+    assert!(
+        messages.contains("1 ring without a head passed over"),
+        "{messages}"
+    );
     assert_eq!(
         names(&folder),
         [
@@ -192,18 +195,21 @@ fn damaged_rings_are_read_and_kept() {
     fs::write(&ring, &bytes[..end]).expect("a ring");
     let output = fdr(&["dump", "--remove", &ring]);
     assert!(output.status.success(), "{output:?}");
-    let said = stderr(&output);
+    let messages = stderr(&output);
     // Half a record does not count as a record.
     let place = format!(
         "{ring}: is damaged at byte {}: thread 101: the file ends here",
         end - 4
     );
-    assert!(said.contains(&place), "{said}");
+    assert!(messages.contains(&place), "{messages}");
     assert!(
-        said.contains("5 records of 1 thread, 10 overwritten, 6 dropped"),
-        "{said}"
+        messages.contains("5 records of 1 thread, 10 overwritten, 6 dropped"),
+        "{messages}"
     );
-    assert!(said.contains("is damaged, and is not removed"), "{said}");
+    assert!(
+        messages.contains("is damaged, and is not removed"),
+        "{messages}"
+    );
     assert!(Path::new(&ring).exists());
     // The judge of a ring is the same as that of a trace.
     let verdict = fdr(&["verify", &ring]);
@@ -222,8 +228,8 @@ fn partial_dumps_do_not_remove_rings() {
     let out = folder.file("ctf");
     let output = fdr(&["dump", "--remove", "--to", "ctf", "-o", &out, &ring]);
     assert!(output.status.success(), "{output:?}");
-    let kept = "has what the trace's format can't hold, and is not removed";
-    assert!(stderr(&output).contains(kept), "{}", stderr(&output));
+    let message = "has what the trace's format can't hold, and is not removed";
+    assert!(stderr(&output).contains(message), "{}", stderr(&output));
     assert!(Path::new(&ring).exists());
     // The trace never takes the ring's place, whatever the way to it.
     let link = folder.file("link");
@@ -255,16 +261,19 @@ fn rings_with_doubtful_chunks_are_kept() {
     fs::write(&ring, bytes).expect("a ring");
     let output = fdr(&["dump", "--remove", &ring]);
     assert!(output.status.success(), "{output:?}");
-    let said = stderr(&output);
+    let messages = stderr(&output);
     assert!(
-        said.contains("number of its newest chunk is damaged"),
-        "{said}"
+        messages.contains("number of its newest chunk is damaged"),
+        "{messages}"
     );
     assert!(
-        said.contains(": 7 records of 1 thread, 10 overwritten"),
-        "{said}"
+        messages.contains(": 7 records of 1 thread, 10 overwritten"),
+        "{messages}"
     );
-    assert!(said.contains("is damaged, and is not removed"), "{said}");
+    assert!(
+        messages.contains("is damaged, and is not removed"),
+        "{messages}"
+    );
     assert!(Path::new(&ring).exists());
 }
 
@@ -293,8 +302,11 @@ fn what_is_no_ring_is_explained() {
     ] {
         let output = fdr(&["dump", path]);
         assert_eq!(output.status.code(), Some(2), "{path}");
-        let said = stderr(&output);
-        assert!(said.contains(why) && said.lines().count() == 1, "{said}");
+        let messages = stderr(&output);
+        assert!(
+            messages.contains(why) && messages.lines().count() == 1,
+            "{messages}"
+        );
     }
     assert!(stderr(&fdr(&["report", &unfinished])).contains("was never finished"));
 }
@@ -312,14 +324,14 @@ fn rings_are_listed_with_their_states() {
     let path = folder.path().to_str().expect("UTF-8");
     let output = fdr(&["rings", path]);
     assert!(output.status.success(), "{output:?}");
-    let (table, said) = (stdout(&output), stderr(&output));
+    let (table, messages) = (stdout(&output), stderr(&output));
     assert!(
-        !table.contains('\x1b') && !said.contains('\x1b'),
-        "{table}{said}"
+        !table.contains('\x1b') && !messages.contains('\x1b'),
+        "{table}{messages}"
     );
     assert!(
-        said.contains("c.3.z.fdr-ring") && said.contains("never finished"),
-        "{said}"
+        messages.contains("c.3.z.fdr-ring") && messages.contains("never finished"),
+        "{messages}"
     );
     assert_eq!(table.lines().count(), 4, "{table}");
     assert!(

@@ -129,9 +129,9 @@ fn scrubbed_traces_hold_no_names() {
         let out = folder.file(&format!("share.{}", target.name));
         let output = fdr(&["scrub", &trace, "-o", &out, "--to", target.name]);
         assert!(output.status.success(), "{output:?}");
-        let said = stderr(&output);
+        let messages = stderr(&output);
         let words = "scrubbed: 7 names replaced, 1 event and 1 note of arguments left out";
-        assert!(said.contains(words), "{said}");
+        assert!(messages.contains(words), "{messages}");
         let bytes = bytes(&out);
         assert!(!has(&bytes, SECRET.as_bytes()), "{}", target.name);
         for number in [THREAD, THREAD + 1, PROCESS] {

@@ -118,7 +118,7 @@ fn moments_count_from_both_ends_or_by_day() {
     let until = ["--until", "2023-11-14T22:13:20.0000055Z"];
     let times = report(&until, &dated);
     assert_eq!(times[0][3], json!(500), "{times}");
-    for (words, said) in [
+    for (words, wanted) in [
         (
             ["--since", "2us"],
             "--since 2us is not in the trace, which is of 1.000 µs: from 1000 to 2000 ns",
@@ -138,7 +138,7 @@ fn moments_count_from_both_ends_or_by_day() {
     ] {
         let output = fdr(&["report", words[0], words[1], &trace]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(stderr(&output).contains(said), "{output:?}");
+        assert!(stderr(&output).contains(wanted), "{output:?}");
     }
     let output = fdr(&["report", "--since", "500ns", "--until", "400ns", &trace]);
     assert!(
@@ -191,9 +191,9 @@ fn threads_are_numbers_or_globs_in_every_command() {
         let words: Vec<&str> = words.collect();
         let output = fdr(&words);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let said =
+        let wanted =
             "no thread \"worke\" in the trace; the nearest: worker, main (fdr info lists them)";
-        assert!(stderr(&output).contains(said), "{output:?}");
+        assert!(stderr(&output).contains(wanted), "{output:?}");
     }
 }
 
@@ -230,7 +230,7 @@ fn functions_are_chosen_with_or_without_callees() {
     let records = answer(&["replay", "--records", "-f", "*::run", &trace]);
     assert_eq!(records.lines().count(), 2, "{records}");
     let output = fdr(&["verify", "-f", "app::rum", &trace]);
-    let said = "fdr: --filter matches none of 2 functions; the nearest: app::run, app::step\n";
-    assert_eq!(stderr(&output), said);
+    let wanted = "fdr: --filter matches none of 2 functions; the nearest: app::run, app::step\n";
+    assert_eq!(stderr(&output), wanted);
     assert!(stdout(&output).contains("OK: 0 records"), "{output:?}");
 }

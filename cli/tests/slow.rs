@@ -1,20 +1,13 @@
 //! `fdr slow`: a planted slow call is explained, with the lock that it waited for.
 
 use fdr_formats::notes::{Field, FieldValue, Form, Note, reason, thread_state};
-use fdr_formats::{Clock, Thread, ThreadId, TraceInfo};
+use fdr_formats::{Clock, TraceInfo};
 
 use crate::common::{Folder, Item, answer, functions, json, write_noted};
+use crate::states::thread;
 
 const NAMES: &[&str] = &["app::handle", "app::lock", "app::compact", "queue"];
 const USUAL: u64 = 40;
-
-fn thread(id: u64, name: &str) -> Thread {
-    Thread {
-        id: ThreadId(id),
-        name: name.to_owned(),
-        ..Thread::default()
-    }
-}
 
 fn state(state: u8, waited: u64) -> Note<'static> {
     Note::ThreadState {
@@ -71,13 +64,13 @@ fn slow_calls_name_lock_and_holder() {
     let folder = Folder::new("slow-lock");
     let trace = folder.file("t.fdr");
     held_up(&trace);
-    let said = answer(&["slow", &trace]);
+    let text = answer(&["slow", &trace]);
     let words = "% of the excess is in app::lock itself, because the thread waited 900.0 µs for queue (lock), held by janitor (8) \
                  in app::compact.";
-    assert!(said.contains(words), "{said}");
+    assert!(text.contains(words), "{text}");
     assert!(
-        said.contains("meanwhile  janitor (8) was in app::compact for 900.0 µs"),
-        "{said}"
+        text.contains("meanwhile  janitor (8) was in app::compact for 900.0 µs"),
+        "{text}"
     );
     let found = json(&["slow", "--json", "--filter", "app::handle", &trace]);
     let wait = &found["calls"][0]["wait"];
@@ -161,11 +154,11 @@ fn slow_calls_have_arguments_of_their_path() {
         ..TraceInfo::default()
     };
     write_noted(&trace, &info, &[(thread(7, "worker"), items)]);
-    let said = answer(&["slow", &trace]);
+    let report = answer(&["slow", &trace]);
     let line = "\n    arguments  id=740 kind=\"Compact, of \\u{1b}[31mall things that there are\" \u{b7} app::lock  id=740\n";
-    assert!(said.contains(line), "{said}");
+    assert!(report.contains(line), "{report}");
     let line = "\n    events  +60 ns retry (warning)  id=740 \u{d7} 2\n";
-    assert!(said.contains(line), "{said}");
+    assert!(report.contains(line), "{report}");
     let found = json(&["slow", "--json", &trace]);
     let event = &found["calls"][0]["events"][0];
     assert_eq!(
@@ -185,7 +178,7 @@ fn slow_calls_have_arguments_of_their_path() {
     assert_eq!(all[0]["fields"][0]["value"], 740);
     assert_eq!(all[1]["function"], "app::lock");
     let documented = include_str!("../../docs/json.md");
-    let fields = [&all[0], event].map(|of| of.as_object().expect("an object").keys());
+    let fields = [&all[0], event].map(|value| value.as_object().expect("an object").keys());
     for field in fields.into_iter().flatten() {
         assert!(documented.contains(&format!("`{field}`")), "{field}");
     }

@@ -48,10 +48,10 @@ thread 8 worker
     assert_eq!(cpus, " 0  thread 8 worker\n");
     assert_eq!(answer(&["state", "--at", "+550", &trace]), shown);
     assert_eq!(answer(&["state", "--at", "-450ns", &trace]), shown);
-    let one = answer(&["state", "--at", "1550", "--thread", "worker", &trace]);
+    let worker = answer(&["state", "--at", "1550", "--thread", "worker", &trace]);
     assert!(
-        !one.contains("app::run") && one.contains("  1  app::step  for 50 ns"),
-        "{one}"
+        !worker.contains("app::run") && worker.contains("  1  app::step  for 50 ns"),
+        "{worker}"
     );
     let end = answer(&["state", &trace]);
     assert_eq!(end.matches("nothing is open").count(), 2, "{end}");
@@ -184,7 +184,7 @@ fn json_has_paths_and_times() {
     );
     let attributes = state["attributes"].as_array().expect("a list");
     assert_eq!(attributes.len(), 18, "the root is not one");
-    let of = |path: &str| {
+    let attribute = |path: &str| {
         let found = attributes.iter().find(|attribute| {
             let names = attribute["path"].as_array().expect("names").iter();
             let names: Vec<&str> = names.map(|name| name.as_str().expect("a name")).collect();
@@ -192,12 +192,12 @@ fn json_has_paths_and_times() {
         });
         found.unwrap_or_else(|| panic!("no {path}"))
     };
-    let level = of("Threads/1823/CallStack/1");
+    let level = attribute("Threads/1823/CallStack/1");
     assert_eq!(level["value"], "Größe \"x\"\n");
     assert_eq!(level["since_ns"], 150);
-    assert_eq!(of("Variable")["value"], true);
-    assert_eq!(of("Load")["value"], 1.0);
-    assert_eq!(of("Threads/390/CallStack")["value"], Value::Null);
+    assert_eq!(attribute("Variable")["value"], true);
+    assert_eq!(attribute("Load")["value"], 1.0);
+    assert_eq!(attribute("Threads/390/CallStack")["value"], Value::Null);
 }
 
 /// The events of a vector, as a state history.

@@ -94,9 +94,14 @@ fn reports_have_states_of_functions_and_threads() {
     trace(&path, schedule());
     let found = json(&["report", "--json", "--sort", "name", &path]);
     let functions = found["functions"].as_array().expect("functions");
-    let states = |at: usize, what: &str| {
+    let states = |at: usize, state_name: &str| {
         let fields = ["running_ns", "preempted_ns", "waiting_ns", "unknown_ns"];
-        fields.map(|field| functions[at]["states"][what][field].as_u64().expect(field) / MS)
+        fields.map(|field| {
+            functions[at]["states"][state_name][field]
+                .as_u64()
+                .expect(field)
+                / MS
+        })
     };
     // app::parse, app::read, app::serve
     assert_eq!(states(0, "total"), [56, 2, 0, 50]);
@@ -285,8 +290,8 @@ fn states_survive_conversion_or_are_reported_lost() {
     assert_eq!(lines(&made), 8);
     // A state history holds the states. The other data is counted as left out.
     let history = folder.file("t.tcstate");
-    let said = fdr(&["convert", &path, "--to", "tcstate", "-o", &history]);
-    let words = stderr(&said);
+    let output = fdr(&["convert", &path, "--to", "tcstate", "-o", &history]);
+    let words = stderr(&output);
     assert!(words.contains("2 accounts (the system's sums"), "{words}");
     assert!(!words.contains("context switches"), "{words}");
     assert_eq!(functions(&history), functions(&path));
@@ -338,8 +343,8 @@ fn saved_slow_calls_keep_all_thread_states() {
         &path,
     ];
     let save = [&slow[..], &["--save", &saved]].concat();
-    let said = fdr(&save);
-    assert!(said.status.success(), "{said:?}");
+    let output = fdr(&save);
+    assert!(output.status.success(), "{output:?}");
     assert_eq!(fdr(&save).status.code(), Some(2), "it is there");
     assert!(fdr(&[&save[..], &["--force"]].concat()).status.success());
     // 91 to 99 ms: thread 7 was preempted for two of these.
@@ -407,10 +412,10 @@ fn states_at_a_moment_show_running_threads() {
         taken.contains("main\n     preempted for 1.000 ms, last on CPU 0\n"),
         "{taken}"
     );
-    let one = answer(&["state", "--at", "70000000", "--thread", "8", &path]);
+    let thread_8 = answer(&["state", "--at", "70000000", "--thread", "8", &path]);
     assert!(
-        !one.contains("waiting") && !one.contains("thread 9"),
-        "{one}"
+        !thread_8.contains("waiting") && !thread_8.contains("thread 9"),
+        "{thread_8}"
     );
     for time in ["1000000", "70000000", "93000000", "end"] {
         assert_eq!(at(time, &history), at(time, &path));

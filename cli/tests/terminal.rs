@@ -421,10 +421,10 @@ fn wrong_values_are_explained_by_option() {
         };
         let output = fdr(&words.iter().copied().chain(named).collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let said = stderr(&output);
-        assert!(said.contains(wanted), "{words:?}: {said}");
+        let messages = stderr(&output);
+        assert!(messages.contains(wanted), "{words:?}: {messages}");
         for odd in ["invalid digit", "nearest is et", "no limit"] {
-            assert!(!said.contains(odd), "{words:?}: {said}");
+            assert!(!messages.contains(odd), "{words:?}: {messages}");
         }
     }
 }

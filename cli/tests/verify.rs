@@ -35,7 +35,7 @@ fn whole_traces_are_ok() {
 }
 
 #[test]
-fn imbalance_is_told_with_thread_and_record() {
+fn imbalance_is_reported_with_thread_and_record() {
     assert_eq!(
         verdict(&[&golden("v1-open.fdr")]),
         (
@@ -57,7 +57,7 @@ fn imbalance_is_told_with_thread_and_record() {
 }
 
 #[test]
-fn a_cut_file_is_told_with_offsets() {
+fn a_cut_file_is_reported_with_offsets() {
     for name in ["v1-trunc.fdr", "v3-trunc.fdr"] {
         let (code, text) = verdict(&[&golden(name)]);
         assert_eq!(code, 1);

@@ -70,28 +70,28 @@ pub(crate) fn long(path: &str) {
         functions: functions(&["app::run", "app::step", "app::leaf"]),
         ..TraceInfo::default()
     };
-    let of = |id| fdr_formats::FunctionId(id);
-    let mut busy = vec![Call::entry(Ticks(1000), of(1))];
+    let id = fdr_formats::FunctionId;
+    let mut busy = vec![Call::entry(Ticks(1000), id(1))];
     let mut at = 1000;
     for nth in 0..60_000_u64 {
-        busy.push(Call::entry(Ticks(at + 3), of(2)));
+        busy.push(Call::entry(Ticks(at + 3), id(2)));
         for inner in 0..2 {
-            busy.push(Call::entry(Ticks(at + 10 + inner * 20), of(3)));
-            busy.push(Call::exit(Ticks(at + 15 + inner * 20 + nth % 7), of(3)));
+            busy.push(Call::entry(Ticks(at + 10 + inner * 20), id(3)));
+            busy.push(Call::exit(Ticks(at + 15 + inner * 20 + nth % 7), id(3)));
         }
         at += if nth % 500 == 0 {
             30_000
         } else {
             60 + nth % 11
         };
-        busy.push(Call::exit(Ticks(at), of(2)));
+        busy.push(Call::exit(Ticks(at), id(2)));
     }
-    busy.push(Call::exit(Ticks(at + 100), of(1)));
+    busy.push(Call::exit(Ticks(at + 100), id(1)));
     let calm = vec![
-        Call::entry(Ticks(5000), of(1)),
-        Call::entry(Ticks(700_000), of(3)),
-        Call::exit(Ticks(900_000), of(3)),
-        Call::exit(Ticks(1_500_000), of(1)),
+        Call::entry(Ticks(5000), id(1)),
+        Call::entry(Ticks(700_000), id(3)),
+        Call::exit(Ticks(900_000), id(3)),
+        Call::exit(Ticks(1_500_000), id(1)),
     ];
     let thread = |id, name: &str| Thread {
         id: ThreadId(id),

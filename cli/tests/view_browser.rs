@@ -88,10 +88,10 @@ fn no_command_line_has_the_address() {
     // The file leads there, and no other user can read it.
     let html = fs::read_to_string(folder.file("noted.html")).expect("the file");
     assert!(html.contains(&format!("url={address}\"")), "{html}");
-    let given = words.lines().last().expect("a path");
-    let given = Path::new(given);
-    assert_eq!(mode(given), 0o600);
-    assert_eq!(mode(given.parent().expect("a folder")), 0o700);
+    let path = words.lines().last().expect("a path");
+    let path = Path::new(path);
+    assert_eq!(mode(path), 0o600);
+    assert_eq!(mode(path.parent().expect("a folder")), 0o700);
     assert_eq!(temporary(&folder).len(), 1);
     // When the page is open, the file is gone.
     let mut page = TcpStream::connect(host).expect("a server");

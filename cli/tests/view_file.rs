@@ -21,6 +21,24 @@ const NUMBER: u64 = 987_654_321_987;
 /// A trace with values in every place that can have some: arguments, results, errors, events, spans, tasks, payloads of
 /// other programs, the reason, and the identity. One of 40 calls is slow.
 fn full_of_values(path: &str, reason: &str) {
+    let info = info_with_values(reason);
+    let mut writer = common::writer(path, &info);
+    writer.thread(&Thread {
+        id: ThreadId(7),
+        name: "main".to_owned(),
+        ..Thread::default()
+    });
+    writer.calls(&calls(&[(1000, 1)]));
+    for nth in 0..40_u64 {
+        let (begin, long) = (10_000 + nth * 10_000, nth == 39);
+        let end = begin + if long { 5_000_000 } else { 1000 };
+        write_call(&mut writer, begin, end);
+    }
+    writer.calls(&calls(&[(6_000_000, -1)]));
+    writer.finish().expect("a trace");
+}
+
+fn info_with_values(reason: &str) -> TraceInfo {
     let function = |(id, name, kind): (u32, &str, FunctionKind)| Function {
         id: FunctionId(id),
         name: name.to_owned(),
@@ -44,66 +62,59 @@ fn full_of_values(path: &str, reason: &str) {
         info.identity.set(part, VALUE);
     }
     info.identity.set(Part::Tags, "key=canary");
-    let text = FieldValue::Text(b"canary text", 11);
+    info
+}
+
+const TEXT: FieldValue<'_> = FieldValue::Text(b"canary text", 11);
+
+/// Arguments, the result, and the error of a call.
+fn arguments(function: u32) -> Note<'static> {
     let field = |place, value| Field {
         name: 4,
         place,
         value,
     };
-    let all = || {
-        vec![
-            field(0, text),
-            field(1, FieldValue::Unsigned(NUMBER)),
-            field(2, FieldValue::Bytes(b"canary", 6)),
-            field(ERROR, text),
-            field(RESULT, text),
-        ]
-    };
-    let mut writer = common::writer(path, &info);
-    writer.thread(&Thread {
-        id: ThreadId(7),
-        name: "main".to_owned(),
-        ..Thread::default()
+    let fields = vec![
+        field(0, TEXT),
+        field(1, FieldValue::Unsigned(NUMBER)),
+        field(2, FieldValue::Bytes(b"canary", 6)),
+        field(ERROR, TEXT),
+        field(RESULT, TEXT),
+    ];
+    Note::Arguments { function, fields }
+}
+
+fn write_note(writer: &mut XrayWriter<File>, time: u64, note: &Note<'_>) {
+    writer.mark(&Mark::Note {
+        time: Ticks(time),
+        kind: note.kind(),
+        body: &note.encode().expect("a note within bounds"),
     });
-    let note = |writer: &mut XrayWriter<File>, time, note: Note<'_>| {
-        writer.mark(&Mark::Note {
-            time: Ticks(time),
-            kind: note.kind(),
-            body: &note.encode().expect("a note within bounds"),
-        });
-    };
-    writer.calls(&calls(&[(1000, 1)]));
-    for nth in 0..40_u64 {
-        let (begin, long) = (10_000 + nth * 10_000, nth == 39);
-        let end = begin + if long { 5_000_000 } else { 1000 };
-        writer.calls(&calls(&[(begin, 2)]));
-        let arguments = |function| Note::Arguments {
-            function,
-            fields: all(),
-        };
-        note(&mut writer, begin, arguments(2));
-        writer.calls(&calls(&[(begin + 100, 5)]));
-        note(&mut writer, begin + 100, arguments(5));
-        let fields = [(4, text), (4, FieldValue::Unsigned(NUMBER))];
-        note(&mut writer, begin + 200, event(3, 0, 5, &fields));
-        let time = Ticks(begin + 300);
-        let cpu = Some(CpuId(0));
-        writer.mark(&Mark::Custom {
-            time,
-            cpu,
-            data: b"canary payload",
-        });
-        writer.mark(&Mark::Typed {
-            time,
-            kind: 9000,
-            data: b"canary payload",
-        });
-        writer.calls(&calls(&[(end - 100, -5)]));
-        note(&mut writer, end, arguments(2));
-        writer.calls(&calls(&[(end, -2)]));
-    }
-    writer.calls(&calls(&[(6_000_000, -1)]));
-    writer.finish().expect("a trace");
+}
+
+/// A call with a span inside, which has an event and payloads.
+fn write_call(writer: &mut XrayWriter<File>, begin: u64, end: u64) {
+    writer.calls(&calls(&[(begin, 2)]));
+    write_note(writer, begin, &arguments(2));
+    writer.calls(&calls(&[(begin + 100, 5)]));
+    write_note(writer, begin + 100, &arguments(5));
+    let fields = [(4, TEXT), (4, FieldValue::Unsigned(NUMBER))];
+    write_note(writer, begin + 200, &event(3, 0, 5, &fields));
+    let time = Ticks(begin + 300);
+    let cpu = Some(CpuId(0));
+    writer.mark(&Mark::Custom {
+        time,
+        cpu,
+        data: b"canary payload",
+    });
+    writer.mark(&Mark::Typed {
+        time,
+        kind: 9000,
+        data: b"canary payload",
+    });
+    writer.calls(&calls(&[(end - 100, -5)]));
+    write_note(writer, end, &arguments(2));
+    writer.calls(&calls(&[(end, -2)]));
 }
 
 /// The data inside of a page.

@@ -64,7 +64,7 @@ fn records_of_all_calls_are_the_whole_run() {
     );
     let text = answer(&["report", &path]);
     let line = "figures of the whole run: the records of all its calls are in the trace";
-    assert!(text.lines().any(|said| said == line), "{text}");
+    assert!(text.lines().any(|other| other == line), "{text}");
     let report = json(&["report", "--json", &path]);
     assert_eq!(report["scope"], "whole_run");
     let down = row(&report, "app::down");
@@ -137,15 +137,15 @@ fn a_function_is_never_the_nearest_to_itself() {
     let edges = [(0, 1), (100, -1), (200, 2)];
     trace(&path, vec![totals(1, 5, false)], &edges, Missing::default());
     let output = fdr(&["report", "--hist", &path, "app::leaf"]);
-    let said = stderr(&output);
+    let messages = stderr(&output);
     assert!(
-        said.contains("app::leaf has no figures of the whole run (--window"),
-        "{said}"
+        messages.contains("app::leaf has no figures of the whole run (--window"),
+        "{messages}"
     );
 }
 
 #[test]
-fn dropped_records_are_told_by_all_lines() {
+fn dropped_records_are_reported_by_all_lines() {
     let folder = Folder::new("whole-dropped");
     let path = folder.file("t.fdr");
     let missing = Missing {
@@ -164,7 +164,7 @@ fn dropped_records_are_told_by_all_lines() {
 }
 
 #[test]
-fn a_missing_end_is_told_by_all_commands() {
+fn a_missing_end_is_reported_by_all_commands() {
     let folder = Folder::new("whole-end");
     let path = folder.file("t.fdr");
     let thread = |id| Thread {

@@ -120,13 +120,13 @@ fn requests() {
 fn http_service() {
     let folder = Folder::new("http_service");
     for (fdr, files) in [(None, 0), (Some("1"), 1)] {
-        let said = folder.run("http_service", &["20"], fdr);
-        let routes = said
+        let stdout = folder.run("http_service", &["20"], fdr);
+        let routes = stdout
             .lines()
             .filter_map(|line| line.split_whitespace().last());
         let routes: Vec<_> = routes.collect();
         let wanted = ["route", "/item/{number}", "/search/{word}", "/digest"];
-        assert_eq!(routes, wanted, "{said}");
+        assert_eq!(routes, wanted, "{stdout}");
         assert_eq!(folder.files().len(), files, "{:?}", folder.files());
     }
 }

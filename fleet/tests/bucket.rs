@@ -156,7 +156,7 @@ fn faults_on_the_way_lose_nothing() {
         300,
     );
     let happened = FaultCounts::default();
-    let seen = happened.clone();
+    let counts = happened.clone();
     let mut known = BTreeMap::new();
     let proxy = faulty_proxy::start(server.address, move |first| {
         let what = what(first);
@@ -173,7 +173,7 @@ fn faults_on_the_way_lose_nothing() {
             ("data", 2) => Fault::Busy,
             _ => Fault::None,
         };
-        *seen.lock().unwrap().entry((what, fault)).or_default() += 1;
+        *counts.lock().unwrap().entry((what, fault)).or_default() += 1;
         fault
     });
     let place = "s3://fdr/some/traces";
@@ -197,15 +197,15 @@ fn faults_on_the_way_lose_nothing() {
     );
     let happened = happened.lock().unwrap();
     println!("{happened:?}");
-    let of = |what, fault| happened.get(&(what, fault)).copied().unwrap_or(0);
+    let count = |what, fault| happened.get(&(what, fault)).copied().unwrap_or(0);
     // The large file has two parts, and there are three other files.
-    assert_eq!(of("begin of a file", Fault::Busy), 4, "{happened:?}");
-    assert!(of("part", Fault::CutRequest) > 4, "{happened:?}");
+    assert_eq!(count("begin of a file", Fault::Busy), 4, "{happened:?}");
+    assert!(count("part", Fault::CutRequest) > 4, "{happened:?}");
     for what in ["end of a file", "commit"] {
-        assert!(of(what, Fault::LostAnswer) > 0, "{what}: {happened:?}");
+        assert!(count(what, Fault::LostAnswer) > 0, "{what}: {happened:?}");
     }
     for what in ["data", "list"] {
-        assert!(of(what, Fault::CutAnswer) > 0, "{what}: {happened:?}");
+        assert!(count(what, Fault::CutAnswer) > 0, "{what}: {happened:?}");
     }
     // Parts that are of no file would cost money for ever.
     let uploads = server.ask("GET", "/fdr?uploads").unwrap();

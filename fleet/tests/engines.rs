@@ -84,14 +84,14 @@ fn both_engines_give_the_same_rows() {
     let (out, error) = texts(&done);
     assert!(done.status.success(), "{out}{error}");
     print!("{out}");
-    let of = |name: &str| out.lines().find(|line| line.starts_with(name));
+    let line_of = |name: &str| out.lines().find(|line| line.starts_with(name));
     for name in [
         "report regressions: ",
         "report top: ",
         "spans: ",
         "raw_losses: ",
     ] {
-        let line = of(name).unwrap_or_else(|| panic!("{name} is not in {out}"));
+        let line = line_of(name).unwrap_or_else(|| panic!("{name} is not in {out}"));
         assert!(!line.contains(": 0 rows"), "{line}");
     }
     let equal = out.lines().filter(|line| line.contains("rows are equal"));

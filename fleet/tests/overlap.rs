@@ -64,7 +64,7 @@ fn statistics_of_overlapping_dumps_do_not_add_up() {
     );
     assert_eq!(number(&folder, "SELECT SUM(recorded) FROM losses"), 2000);
     // Dumps that follow each other do.
-    let apart = Folder::new();
+    let separate = Folder::new();
     write(
         &paths[0].with_extension("a"),
         &process,
@@ -78,15 +78,15 @@ fn statistics_of_overlapping_dumps_do_not_add_up() {
         &[(4001, 1000, &all[1000..])],
     );
     export(
-        &apart,
+        &separate,
         &[paths[0].with_extension("a"), paths[1].with_extension("b")],
     );
     assert_eq!(
         number(
-            &apart,
+            &separate,
             "SELECT COUNT(*) FROM (SELECT DISTINCT trace_key FROM function_stats) t"
         ),
         2
     );
-    assert!(number(&apart, "SELECT SUM(calls) FROM function_stats") >= 1000);
+    assert!(number(&separate, "SELECT SUM(calls) FROM function_stats") >= 1000);
 }

@@ -9,7 +9,7 @@ use crate::support::{
 };
 
 fn ten(folder: &Folder) -> Vec<(PathBuf, Process)> {
-    let of = |nth: u64| {
+    let row = |nth: u64| {
         let program = ["api", "db", "worker"][nth as usize % 3];
         let host = ["alpha", "beta.example.org"][nth as usize % 2];
         let process = Process::new(program, host, 1000 * (nth + 1));
@@ -23,7 +23,7 @@ fn ten(folder: &Folder) -> Vec<(PathBuf, Process)> {
         );
         (path, process)
     };
-    (0..10).map(of).collect()
+    (0..10).map(row).collect()
 }
 
 fn paths(traces: &[(PathBuf, Process)]) -> Vec<PathBuf> {

@@ -286,7 +286,7 @@ pub(crate) fn files(folder: &Path) -> Vec<(PathBuf, u64)> {
 /// The one Parquet file of a table whose path has that in it.
 pub(crate) fn file_of(folder: &Folder, table: &str, part: &str) -> PathBuf {
     let all = files(&folder.path("store").join("v1").join(table));
-    let mut of = all.into_iter().map(|(path, _)| path);
-    of.find(|path| path.to_str().unwrap().contains(part))
+    let mut paths = all.into_iter().map(|(path, _)| path);
+    paths.find(|path| path.to_str().unwrap().contains(part))
         .unwrap()
 }

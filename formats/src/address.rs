@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn what_is_wrong_is_reported() {
         let long = format!("unix:/{}", "x".repeat(MAX_SOCKET));
         for (text, what) in [
             ("tcp://", "host"),

@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_are_apart_and_losses_are_told() {
+    fn threads_are_apart_and_losses_are_reported() {
         let mut spans = Spans::default();
         let mut found = Vec::new();
         spans.thread(ThreadId(1));

@@ -76,7 +76,7 @@ fn files_per_cpu_with_threads_in_several() {
         call(exit(BASE + 500, LEAF)),
         call(exit(BASE + 2000, MAIN)),
     ];
-    assert_eq!(read.kept.events(7), wanted);
+    assert_eq!(read.log.events(7), wanted);
     let work = "app:work: { state = \"busy\" = 5, load = 0.5, what = \"grün\", _parts_length = 3, \
                 parts = [-1, 0, 300], at = { x = 1, y = [2, 3] } }";
     let wanted = [
@@ -86,7 +86,7 @@ fn files_per_cpu_with_threads_in_several() {
         call(exit(BASE + 1000, MAIN)),
         Event::Custom(BASE + 1200, None, work.as_bytes().to_vec()),
     ];
-    assert_eq!(read.kept.events(8), wanted);
+    assert_eq!(read.log.events(8), wanted);
     covers_all(&golden("compact"));
     let kinds: Vec<String> = list(&golden("compact"))
         .into_iter()
@@ -119,10 +119,10 @@ fn big_endian_bits_and_exits_without_function() {
         Event::Call(exit(3000, MAIN)),
     ];
     assert_eq!(found.info.threads[0].name, "stream");
-    assert_eq!(found.kept.events(1), wanted);
-    let told: Vec<String> = found.diagnostics.iter().map(ToString::to_string).collect();
+    assert_eq!(found.log.events(1), wanted);
+    let messages = found.messages();
     let wanted = "at byte 216: of stream: an exit of nothing that is open; it is left out";
-    assert_eq!(told, [wanted]);
+    assert_eq!(messages, [wanted]);
     covers_all(&golden("big"));
     let kinds: Vec<String> = list(&golden("big"))
         .into_iter()
@@ -135,14 +135,14 @@ fn big_endian_bits_and_exits_without_function() {
 fn what_babeltrace2_wrote_is_what_we_had_written() {
     let theirs = read_whole(&golden("babeltrace2"));
     let ours = read_whole(&golden("ours"));
-    assert_eq!(theirs.kept, ours.kept);
-    assert!(ours.kept.count() > 50, "{}", ours.kept.count());
+    assert_eq!(theirs.log, ours.log);
+    assert!(ours.log.count() > 50, "{}", ours.log.count());
     assert_eq!(theirs.info.threads, ours.info.threads);
     assert_eq!(theirs.info.functions, ours.info.functions);
     assert_eq!(theirs.info.clock, ours.info.clock);
     assert_eq!(theirs.info.missing, ours.info.missing);
-    let told = |info: &fdr_formats::TraceInfo| (info.program.clone(), info.process, info.dump);
-    assert_eq!(told(&theirs.info), told(&ours.info));
+    let origin = |info: &fdr_formats::TraceInfo| (info.program.clone(), info.process, info.dump);
+    assert_eq!(origin(&theirs.info), origin(&ours.info));
     covers_all(&golden("babeltrace2"));
 }
 
@@ -161,7 +161,7 @@ fn damaged(name: &str, mut damage: impl FnMut(&Folder, &str, &[u8])) {
 
 /// Events in words: functions by name, because numbers are given in the order of what is found.
 fn in_words(read: &ReadTrace, thread: ThreadId) -> Vec<String> {
-    let found = read.kept.threads.iter().find(|(id, _)| *id == thread);
+    let found = read.log.threads.iter().find(|(id, _)| *id == thread);
     let events = found.map_or(&[][..], |(_, events)| events);
     let word = |event: &Event| match event {
         Event::Call(call) => {
@@ -189,7 +189,7 @@ fn cut_everywhere(name: &str, step: usize) {
             if file == "metadata" || file == "facts" {
                 continue;
             }
-            for (thread, _) in &part.kept.threads {
+            for (thread, _) in &part.log.threads {
                 let (all, some) = (in_words(&whole, *thread), in_words(&part, *thread));
                 // One file of several that share a thread: what is missing is in the middle, and
                 // where it changed the CPU is seen later.
@@ -229,7 +229,7 @@ fn flip_everywhere(name: &str, most: usize, step: usize) {
                 match read(folder.path()) {
                     Ok(read) => {
                         reads += 1;
-                        assert!(read.kept.count() <= all, "{file}, byte {place}");
+                        assert!(read.log.count() <= all, "{file}, byte {place}");
                         assert!(read.diagnostics.len() <= most, "{file}, byte {place}");
                         if place % 5 == 0 {
                             covers_all(folder.path());
@@ -301,10 +301,10 @@ fn damage_costs_one_packet() {
     for (name, bytes) in files("ours") {
         folder.put(&name, &bytes);
     }
-    let all = whole.kept.events(101);
+    let all = whole.log.events(101);
     for (nth, start) in starts.iter().enumerate() {
         // Magic number, size of the packet, class of the first event.
-        for (offset, what) in [
+        for (offset, message) in [
             (0, "no packet begins here"),
             (57, "packet"),
             (85, "an event"),
@@ -316,20 +316,20 @@ fn damage_costs_one_packet() {
             *byte ^= 0x77;
             folder.put("thread-101", &bytes);
             let read = read(folder.path()).expect("a trace");
-            let found = read.kept.events(101);
+            let found = read.log.events(101);
             let place = format!("packet {nth}, byte {offset}");
             assert!(found.iter().all(|event| all.contains(event)), "{place}");
             if nth + 1 < starts.len() {
                 assert_eq!(found.last(), all.last(), "{place}");
             }
-            let told: Vec<String> = read.diagnostics.iter().map(ToString::to_string).collect();
-            let told = told.join("\n");
+            let messages = read.messages();
+            let messages = messages.join("\n");
             assert!(
-                told.contains(what) && told.contains("of thread-101"),
-                "{place}: {told}"
+                messages.contains(message) && messages.contains("of thread-101"),
+                "{place}: {messages}"
             );
             // All other threads are as they were.
-            assert_eq!(read.kept.events(102), whole.kept.events(102), "{place}");
+            assert_eq!(read.log.events(102), whole.log.events(102), "{place}");
         }
     }
 }

@@ -4,19 +4,9 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::common::ctf::{Folder, read_whole, tell, write, writer};
+use crate::common::ctf::{Folder, function, read_whole, tell, write, writer};
 use crate::common::{self, Event, call, enter, exit, thread};
-use fdr_formats::{
-    Clock, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry,
-};
-
-fn function(id: u32, name: &str) -> Function {
-    Function {
-        id: FunctionId(id),
-        name: name.into(),
-        ..Function::default()
-    }
-}
+use fdr_formats::{Clock, Edge, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry};
 
 #[test]
 fn times_are_exact_and_never_go_back() {
@@ -50,7 +40,7 @@ fn times_are_exact_and_never_go_back() {
         Event::Cpu(2_000_000_002, 1),
         call(u64::MAX / 3, Edge::Exit),
     ];
-    assert_eq!(read.kept.events(1), wanted);
+    assert_eq!(read.log.events(1), wanted);
     let clock = read.info.clock;
     assert_eq!(clock.frequency, 1_000_000_000);
     assert_eq!(
@@ -101,10 +91,10 @@ fn times_beyond_64_bits_are_counted() {
     ];
     for (info, times, wanted, late) in cases {
         let (folder, losses) = write(&info, &[(thread(1), calls(times))]);
-        let told = losses.iter().map(|(_, count)| count).sum::<u64>();
-        assert_eq!(told, late, "{losses}");
+        let count = losses.iter().map(|(_, count)| count).sum::<u64>();
+        assert_eq!(count, late, "{losses}");
         let read = read_whole(folder.path());
-        assert_eq!(read.kept.events(1), calls(wanted));
+        assert_eq!(read.log.events(1), calls(wanted));
     }
     let far = clock(1_000_000_000, Some((Ticks(0), u64::MAX)));
     let (folder, losses) = write(&far, &[(thread(1), calls([1, 2]))]);
@@ -132,7 +122,7 @@ fn oversized_and_misplaced_values_are_reported() {
         ..thread(1)
     };
     let (folder, losses) = write(&TraceInfo::default(), &[(long_name, events)]);
-    let told: Vec<_> = losses.iter().collect();
+    let found: Vec<_> = losses.iter().collect();
     let wanted = [
         ("names over 1 MiB: cut to that", 1),
         ("payloads over 8 MiB: cut to that", 2),
@@ -141,7 +131,7 @@ fn oversized_and_misplaced_values_are_reported() {
             1,
         ),
     ];
-    assert_eq!(told, wanted);
+    assert_eq!(found, wanted);
     let read = read_whole(folder.path());
     let cut = &long[1..];
     let wanted = [
@@ -149,7 +139,7 @@ fn oversized_and_misplaced_values_are_reported() {
         Event::Typed(2, 3, cut.to_vec()),
         Event::Custom(4, None, cut.to_vec()),
     ];
-    assert!(read.kept.events(1) == wanted);
+    assert!(read.log.events(1) == wanted);
     assert_eq!(read.info.threads[0].name.len(), 1 << 20);
 }
 
@@ -205,8 +195,8 @@ fn a_thousand_threads_have_one_open_file() {
     let source = registry::open_path(folder.path()).expect("a trace");
     assert_eq!(source.lanes(), 1000);
     let read = read_whole(folder.path());
-    assert_eq!(read.kept.events(999).len(), 10);
-    assert_eq!(read.kept.events(900).len(), 6000);
+    assert_eq!(read.log.events(999).len(), 10);
+    assert_eq!(read.log.events(900).len(), 6000);
     assert_eq!(read.info.threads[17].id, ThreadId(17));
 }
 
@@ -220,5 +210,5 @@ fn the_reserved_thread_number_is_changed() {
             .starts_with("1 threads number 18446744073709551615"),
         "{losses}"
     );
-    assert_eq!(read_whole(folder.path()).kept.events(u64::MAX - 1), calls);
+    assert_eq!(read_whole(folder.path()).log.events(u64::MAX - 1), calls);
 }

@@ -16,7 +16,7 @@ fn event(types: &str, fields: &str, bytes: &str) -> Folder {
 }
 
 fn words(read: &ReadTrace) -> String {
-    let [(_, events)] = &read.kept.threads[..] else {
+    let [(_, events)] = &read.log.threads[..] else {
         panic!("one thread: {read:?}");
     };
     let [Event::Custom(_, None, data)] = &events[..] else {
@@ -25,109 +25,118 @@ fn words(read: &ReadTrace) -> String {
     String::from_utf8(data.clone()).expect("UTF-8")
 }
 
+/// Types around the event, its fields, its bytes, and the words of them. Without words, the text is refused.
+type TypeCase = (&'static str, &'static str, &'static str, &'static str);
+
+const U8: &str = "typealias integer { size = 8; } := u8;";
+
+const NUMBERS_AND_TEXTS: &[TypeCase] = &[
+    (
+        "",
+        "integer { size = 16; byte_order = be; } a, b[2];",
+        "0102 0304 0506",
+        "a = 258, b = [772, 1286]",
+    ),
+    (
+        "",
+        "integer { size = 24; signed = true; } a;",
+        "feffff",
+        "a = -2",
+    ),
+    (
+        "",
+        "integer { size = 64; base = x; } a;",
+        "efcdab8967452301",
+        "a = 0x123456789abcdef",
+    ),
+    (
+        "",
+        "integer { size = 8; base = 8; } a; integer { size = 8; base = 2; } b;",
+        "09 05",
+        "a = 011, b = 0b101",
+    ),
+    (
+        "",
+        "floating_point { exp_dig = 11; mant_dig = 53; align = 8; } a;",
+        "000000000000f8bf",
+        "a = -1.5",
+    ),
+    (
+        "",
+        "string a; string { encoding = ASCII; } b;",
+        "6162 00 c3bc22 00",
+        "a = \"ab\", b = \"ü\\\"\"",
+    ),
+    (
+        U8,
+        "u8 n; u8 row[n]; u8 m[2][n];",
+        "02 0506 01020304",
+        "n = 2, row = [5, 6], m = [[1, 2], [3, 4]]",
+    ),
+    (
+        "typealias integer { size = 8; encoding = UTF8; } := char;",
+        "char a[4];",
+        "68690000",
+        "a = \"hi\"",
+    ),
+];
+
+const NAMED_AND_COMPOUND_TYPES: &[TypeCase] = &[
+    (
+        "typealias integer { size = 16; } := unsigned short int;",
+        "const unsigned short int a;",
+        "0100",
+        "a = 1",
+    ),
+    (
+        "typealias integer { size = 8; } := t; typedef t pair[2];",
+        "pair a;",
+        "0102",
+        "a = [1, 2]",
+    ),
+    (
+        "enum kind : integer { size = 8; signed = true; } { A, B = 5, C ... };",
+        "",
+        "",
+        "",
+    ),
+    (
+        "enum kind : integer { size = 8; signed = true; } { low = -2 ... -1, \"a b\", next };",
+        "enum kind a; enum kind b; enum kind c; enum kind d;",
+        "ff 00 01 09",
+        "a = \"low\" = -1, b = \"a b\" = 0, c = \"next\" = 1, d = (no label) = 9",
+    ),
+    (
+        "struct point { integer { size = 8; } x, y; } align(16);",
+        "integer { size = 8; } z; struct point p; struct { } nothing;",
+        "00 07 00 0102",
+        "z = 7, p = { x = 1, y = 2 }, nothing = { }",
+    ),
+    (
+        "variant v { integer { size = 8; } one; string two; };",
+        "enum : integer { size = 8; } { one, two } tag; variant v <tag> a; variant <event.fields.tag> { string two; } b;",
+        "01 6100 6200",
+        "tag = \"two\" = 1, a = { two = \"a\" }, b = { two = \"b\" }",
+    ),
+    (
+        "",
+        "struct { integer { size = 8; } n; } head; struct { integer { size = 8; } n; string all[head.n]; } body;",
+        "02 00 6100 6200",
+        "head = { n = 2 }, body = { n = 0, all = [\"a\", \"b\"] }",
+    ),
+    (
+        "",
+        "integer { size = 4; } a; integer { size = 12; align = 1; } b;",
+        "2143",
+        "a = 1, b = 1074",
+    ),
+    (U8, "u8 _event; u8 __x;", "01 02", "event = 1, _x = 2"),
+];
+
 #[test]
 fn every_type_is_read() {
-    let u8 = "typealias integer { size = 8; } := u8;";
-    let cases = [
-        (
-            "",
-            "integer { size = 16; byte_order = be; } a, b[2];",
-            "0102 0304 0506",
-            "a = 258, b = [772, 1286]",
-        ),
-        (
-            "",
-            "integer { size = 24; signed = true; } a;",
-            "feffff",
-            "a = -2",
-        ),
-        (
-            "",
-            "integer { size = 64; base = x; } a;",
-            "efcdab8967452301",
-            "a = 0x123456789abcdef",
-        ),
-        (
-            "",
-            "integer { size = 8; base = 8; } a; integer { size = 8; base = 2; } b;",
-            "09 05",
-            "a = 011, b = 0b101",
-        ),
-        (
-            "",
-            "floating_point { exp_dig = 11; mant_dig = 53; align = 8; } a;",
-            "000000000000f8bf",
-            "a = -1.5",
-        ),
-        (
-            "",
-            "string a; string { encoding = ASCII; } b;",
-            "6162 00 c3bc22 00",
-            "a = \"ab\", b = \"ü\\\"\"",
-        ),
-        (
-            u8,
-            "u8 n; u8 row[n]; u8 m[2][n];",
-            "02 0506 01020304",
-            "n = 2, row = [5, 6], m = [[1, 2], [3, 4]]",
-        ),
-        (
-            "typealias integer { size = 8; encoding = UTF8; } := char;",
-            "char a[4];",
-            "68690000",
-            "a = \"hi\"",
-        ),
-        (
-            "typealias integer { size = 16; } := unsigned short int;",
-            "const unsigned short int a;",
-            "0100",
-            "a = 1",
-        ),
-        (
-            "typealias integer { size = 8; } := t; typedef t pair[2];",
-            "pair a;",
-            "0102",
-            "a = [1, 2]",
-        ),
-        (
-            "enum kind : integer { size = 8; signed = true; } { A, B = 5, C ... };",
-            "",
-            "",
-            "",
-        ),
-        (
-            "enum kind : integer { size = 8; signed = true; } { low = -2 ... -1, \"a b\", next };",
-            "enum kind a; enum kind b; enum kind c; enum kind d;",
-            "ff 00 01 09",
-            "a = \"low\" = -1, b = \"a b\" = 0, c = \"next\" = 1, d = (no label) = 9",
-        ),
-        (
-            "struct point { integer { size = 8; } x, y; } align(16);",
-            "integer { size = 8; } z; struct point p; struct { } nothing;",
-            "00 07 00 0102",
-            "z = 7, p = { x = 1, y = 2 }, nothing = { }",
-        ),
-        (
-            "variant v { integer { size = 8; } one; string two; };",
-            "enum : integer { size = 8; } { one, two } tag; variant v <tag> a; variant <event.fields.tag> { string two; } b;",
-            "01 6100 6200",
-            "tag = \"two\" = 1, a = { two = \"a\" }, b = { two = \"b\" }",
-        ),
-        (
-            "",
-            "struct { integer { size = 8; } n; } head; struct { integer { size = 8; } n; string all[head.n]; } body;",
-            "02 00 6100 6200",
-            "head = { n = 2 }, body = { n = 0, all = [\"a\", \"b\"] }",
-        ),
-        (
-            "",
-            "integer { size = 4; } a; integer { size = 12; align = 1; } b;",
-            "2143",
-            "a = 1, b = 1074",
-        ),
-        (u8, "u8 _event; u8 __x;", "01 02", "event = 1, _x = 2"),
-    ];
-    for (types, fields, bytes, wanted) in cases {
+    let cases = NUMBERS_AND_TEXTS.iter().chain(NAMED_AND_COMPOUND_TYPES);
+    for &(types, fields, bytes, wanted) in cases {
         let folder = event(types, fields, bytes);
         match read(folder.path()) {
             Ok(read) => {
@@ -357,14 +366,14 @@ fn lengths_out_of_nowhere_end_with_their_packet() {
     for (fields, bytes, wanted) in cases {
         let folder = event(u64, fields, bytes);
         let read = read(folder.path()).expect("a trace");
-        let told: Vec<String> = read.diagnostics.iter().map(ToString::to_string).collect();
+        let messages = read.messages();
         assert!(
-            told.len() == 1 && told[0].contains(wanted),
-            "{fields}: {told:?}"
+            messages.len() == 1 && messages[0].contains(wanted),
+            "{fields}: {messages:?}"
         );
         assert!(
-            told[0].starts_with("at byte 0: of stream: an event"),
-            "{told:?}"
+            messages[0].starts_with("at byte 0: of stream: an event"),
+            "{messages:?}"
         );
         covers_all(folder.path());
     }
@@ -383,12 +392,12 @@ fn lengths_out_of_nowhere_end_with_their_packet() {
     let text = "/* CTF 1.8 */ trace { };\nevent { name = e; };";
     let folder = Folder::with_files(&[("metadata", text.as_bytes()), ("stream", b"abc")]);
     let read = read(folder.path()).expect("a trace");
-    let told = read
+    let messages = read
         .diagnostics
         .iter()
         .map(ToString::to_string)
         .collect::<String>();
-    assert!(told.contains("an event without a byte"), "{told}");
+    assert!(messages.contains("an event without a byte"), "{messages}");
 }
 
 #[test]

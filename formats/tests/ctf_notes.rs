@@ -56,7 +56,7 @@ fn comes_back(info: &TraceInfo, events: &[Event]) -> Folder {
     let (folder, losses) = write(info, &[(thread(7), events.to_vec())]);
     assert!(losses.is_empty(), "{losses}");
     let read = read_whole(folder.path());
-    assert_eq!(read.kept.events(7), events);
+    assert_eq!(read.log.events(7), events);
     assert_eq!(read.info.functions, info.functions);
     folder
 }
@@ -137,10 +137,10 @@ fn any_note_comes_back() {
     // readers can't read these.
     let (_, losses) = write(&TraceInfo::default(), &[(thread(7), around(&notes))]);
     assert_eq!(losses.notes().count(), 1);
-    let told = losses.notes().next();
+    let note = losses.notes().next();
     assert!(
-        told.is_some_and(|(what, _)| what.contains("beyond 244")),
-        "{told:?}"
+        note.is_some_and(|(text, _)| text.contains("beyond 244")),
+        "{note:?}"
     );
     comes_back(&TraceInfo::default(), &around(&notes));
 }

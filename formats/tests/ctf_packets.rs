@@ -92,9 +92,9 @@ fn whole(bytes: &[u8], wanted: &[Event], case: &str) -> Vec<Packet> {
         Event::Cpu(time, cpu) => Some((*time, *cpu)),
         _ => None,
     });
-    let seen = packets.iter().filter(|packet| packet.cpu_seen == 1);
-    let seen = seen.map(|packet| (packet.begin, packet.cpu));
-    assert!(seen.eq(cpus), "{case}: changes of CPU are missing");
+    let changes = packets.iter().filter(|packet| packet.cpu_seen == 1);
+    let changes = changes.map(|packet| (packet.begin, packet.cpu));
+    assert!(changes.eq(cpus), "{case}: changes of CPU are missing");
     packets
 }
 
@@ -127,7 +127,7 @@ fn steady(count: u64, period: u64) -> Vec<Event> {
 }
 
 /// Hands events over as readers do: calls in batches, each of which ends at a mark.
-fn tell_in_batches(sink: &mut dyn Sink, thread: &Thread, events: &[Event], most: usize) {
+fn push_in_batches(sink: &mut dyn Sink, thread: &Thread, events: &[Event], most: usize) {
     sink.thread(thread);
     let mut batch = Vec::new();
     for event in events {
@@ -153,7 +153,7 @@ fn tell_in_batches(sink: &mut dyn Sink, thread: &Thread, events: &[Event], most:
 fn write_in_batches(program: &str, events: &[Event], most: usize) -> Folder {
     let folder = Folder::new();
     let mut writer = writer(&folder, &info(program));
-    tell_in_batches(&mut writer, &nameless(1), events, most);
+    push_in_batches(&mut writer, &nameless(1), events, most);
     writer.finish().expect("space");
     folder
 }
@@ -195,9 +195,9 @@ fn a_converted_trace_keeps_all_of_its_calls() {
     std::fs::remove_file(&path).expect("the trace");
 }
 
-sampled! { no_packet_is_empty_whatever_the_name_and_the_changes_of_cpu }
+sampled! { every_packet_has_an_event }
 
-fn no_packet_is_empty_whatever_the_name_and_the_changes_of_cpu(step: usize) {
+fn every_packet_has_an_event(step: usize) {
     for letters in (0..=16).step_by(step) {
         let program = &"sixteen_letters_"[..letters];
         for period in [1, 2, 5, 7, 11, 19, 61, 407, 744, 1021, 1637, 4093] {
@@ -249,7 +249,7 @@ fn no_packet_is_empty() {
         let mut writer = writer(&folder, &info("hello"));
         let part = 1 + random.below(5000) as usize;
         for part in events.chunks(part) {
-            tell_in_batches(&mut writer, &nameless(1), part, 512);
+            push_in_batches(&mut writer, &nameless(1), part, 512);
         }
         let lost = counts(random.below(2) * 50_000);
         writer.thread(&Thread {
@@ -267,8 +267,8 @@ fn no_packet_is_empty() {
             Event::Lost(records) => sum + records,
             _ => sum,
         });
-        let told = packets.last().map(|packet| packet.discarded);
-        assert_eq!(told, Some(marks.max(lost.overwritten)), "{case}");
+        let discarded = packets.last().map(|packet| packet.discarded);
+        assert_eq!(discarded, Some(marks.max(lost.overwritten)), "{case}");
         assert!(
             packets.is_sorted_by_key(|packet| packet.discarded),
             "{case}"
@@ -294,28 +294,28 @@ fn heads_without_events_get_one() {
         counts: Some(counts(77)),
         ..nameless(1)
     };
-    let told = |folder: &Folder, events: &[Event], case| -> Vec<(u32, u64, Vec<u8>)> {
+    let summaries = |folder: &Folder, events: &[Event], case| -> Vec<(u32, u64, Vec<u8>)> {
         let packets = whole(&folder.bytes("thread-1"), events, case);
         let classes = |packet: &Packet| events_of(packet).iter().map(|event| event.class).collect();
-        let told = |packet: &Packet| (packet.cpu, packet.discarded, classes(packet));
-        packets.iter().map(told).collect()
+        let summary = |packet: &Packet| (packet.cpu, packet.discarded, classes(packet));
+        packets.iter().map(summary).collect()
     };
     let none = u32::MAX;
 
     // Losses that are known at the end alone: after all events, in a packet of their own.
     let folder = Folder::new();
     let mut writer = writer(&folder, &info("hello"));
-    tell_in_batches(&mut writer, &nameless(1), &calls, 512);
+    push_in_batches(&mut writer, &nameless(1), &calls, 512);
     writer.thread(&lost);
     writer.finish().expect("space");
     let wanted = [(none, 0, vec![0, 1]), (none, 77, vec![7])];
-    assert_eq!(told(&folder, &calls, "losses at the end"), wanted);
+    assert_eq!(summaries(&folder, &calls, "losses at the end"), wanted);
 
     // Changes of CPU at the end, then losses: the last change and the losses are one packet.
     let folder = Folder::new();
     let mut writer = ctf::writer(&folder, &info("hello"));
     let events = [&calls[..], &cpus].concat();
-    tell_in_batches(&mut writer, &nameless(1), &events, 512);
+    push_in_batches(&mut writer, &nameless(1), &events, 512);
     writer.thread(&lost);
     writer.finish().expect("space");
     let wanted = [
@@ -325,7 +325,7 @@ fn heads_without_events_get_one() {
         (2, 77, vec![7]),
     ];
     assert_eq!(
-        told(&folder, &events, "changes and losses at the end"),
+        summaries(&folder, &events, "changes and losses at the end"),
         wanted
     );
 
@@ -333,13 +333,13 @@ fn heads_without_events_get_one() {
     let events = [&calls[..], &cpus[..1], &[Event::Lost(4)], &calls_at(8)].concat();
     let (folder, _) = write(&info("hello"), &[(nameless(1), events.clone())]);
     let wanted = [(none, 0, vec![0, 1]), (2, 4, vec![5, 0, 1])];
-    assert_eq!(told(&folder, &events, "a change, then losses"), wanted);
+    assert_eq!(summaries(&folder, &events, "a change, then losses"), wanted);
 
     // Nothing but losses: only the stream's first packet is empty, for babeltrace2.
     let (folder, _) = write(&info("hello"), &[(lost, vec![])]);
     let wanted = [(none, 0, vec![]), (none, 77, vec![7])];
-    assert_eq!(told(&folder, &[], "nothing but losses"), wanted);
-    assert_eq!(ctf::read_whole(folder.path()).kept.count(), 0);
+    assert_eq!(summaries(&folder, &[], "nothing but losses"), wanted);
+    assert_eq!(ctf::read_whole(folder.path()).log.count(), 0);
 }
 
 fn calls_at(time: u64) -> [Event; 2] {

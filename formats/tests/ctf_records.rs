@@ -156,12 +156,12 @@ fn a_threads_file_has_these_bytes() {
     assert_eq!(bytes, wanted);
     let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
     let uuid: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let told = metadata
+    let stated = metadata
         .split('"')
         .find(|text| text.replace('-', "") == uuid);
-    assert!(told.is_some(), "{uuid} in {metadata}");
+    assert!(stated.is_some(), "{uuid} in {metadata}");
     let read = read_whole(folder.path());
-    assert_eq!(read.kept.events(0x1_0000_0007), events());
+    assert_eq!(read.log.events(0x1_0000_0007), events());
 }
 
 #[test]
@@ -200,13 +200,13 @@ fn the_file_of_facts_has_these_bytes() {
     assert_eq!(read.info.threads, [worker()]);
     assert_eq!(read.info.missing, wanted.missing);
     assert_eq!(read.info.identity, wanted.identity);
-    let told = (
+    let facts = (
         &*read.info.program,
         &*read.info.reason,
         read.info.process,
         read.info.dump,
     );
-    assert_eq!(told, ("prog", "exit", Some(4242), Some(2)));
+    assert_eq!(facts, ("prog", "exit", Some(4242), Some(2)));
     assert_eq!(read.info.start, Some(Ticks(0x10)));
     assert_eq!(read.info.end, Some(Ticks(0x20)));
 }

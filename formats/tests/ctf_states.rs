@@ -64,7 +64,7 @@ fn states_come_back_and_stay_absent() {
         let read = read_whole(folder.path());
         assert_eq!(read.info.schedule, info.schedule);
         assert_eq!(read.info.threads.len(), 1, "states are no thread");
-        assert_eq!(read.kept.events(7), events());
+        assert_eq!(read.log.events(7), events());
     }
     let (folder, _) = write(&TraceInfo::default(), &[(thread(7), events())]);
     let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");

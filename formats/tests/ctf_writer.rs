@@ -3,19 +3,13 @@
 
 use std::fs;
 
-use crate::common::ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, write, writer};
+use crate::common::ctf::{
+    Folder, Pieces, covers_all, function, packets, read_whole, tell, write, writer,
+};
 use crate::common::{Event, EventLog, Random, enter, exit, program, synthetic, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
-use fdr_formats::{Clock, Function, FunctionId, Sink, Thread, TraceInfo, registry};
-
-fn function(id: u32, name: &str) -> Function {
-    Function {
-        id: FunctionId(id),
-        name: name.into(),
-        ..Function::default()
-    }
-}
+use fdr_formats::{Clock, Function, Sink, Thread, TraceInfo, registry};
 
 fn counts(overwritten: u64, dropped: u64) -> Counts {
     Counts {
@@ -74,7 +68,7 @@ fn random_programs_come_back() {
         assert_eq!(losses.to_string(), "", "seed {seed}");
         let read = read_whole(folder.path());
         for (thread, events) in &pieces {
-            assert_eq!(read.kept.events(thread.id.0), events, "seed {seed}");
+            assert_eq!(read.log.events(thread.id.0), events, "seed {seed}");
             packets(&folder.bytes(&format!("thread-{}", thread.id.0)));
         }
         let threads: Vec<&Thread> = pieces.iter().map(|(thread, _)| thread).collect();
@@ -105,12 +99,12 @@ fn threads_in_turns_and_counts_at_the_end() {
             ..thread(id)
         });
     }
-    // Told again without: they stay.
+    // The thread comes again without them: they stay.
     writer.thread(&thread(3));
     writer.finish().expect("space");
     let read = read_whole(folder.path());
     for (id, events) in (0..).zip(&all) {
-        assert_eq!(read.kept.events(id), events, "thread {id}");
+        assert_eq!(read.log.events(id), events, "thread {id}");
         let known = &read.info.threads[id as usize];
         assert_eq!(known.counts, Some(counts(id, 2 * id)));
         let bytes = folder.bytes(&format!("thread-{id}"));
@@ -118,8 +112,8 @@ fn threads_in_turns_and_counts_at_the_end() {
             Event::Lost(records) => sum + records,
             _ => sum,
         });
-        let told = packets(&bytes).last().map(|packet| packet.discarded);
-        assert_eq!(told, Some(marks.max(3 * id)), "thread {id}");
+        let discarded = packets(&bytes).last().map(|packet| packet.discarded);
+        assert_eq!(discarded, Some(marks.max(3 * id)), "thread {id}");
     }
     covers_all(folder.path());
 }
@@ -143,7 +137,7 @@ fn golden_traces_of_xray_come_back() {
         let losses = writer.finish().expect("space");
         assert_eq!(losses.to_string(), "", "{name}");
         let read = read_whole(made.path());
-        assert_eq!(read.kept.threads, wanted.threads, "{name}");
+        assert_eq!(read.log.threads, wanted.threads, "{name}");
         let info = source.info();
         assert_eq!(read.info.threads, info.threads, "{name}");
         assert_eq!(read.info.functions, info.functions, "{name}");
@@ -188,23 +182,18 @@ fn losses_are_between_packets_and_counted_once() {
     ];
     let (folder, losses) = write(&TraceInfo::default(), &pieces);
     assert_eq!(losses.to_string(), "");
-    let told = |id: u64| -> Vec<u64> {
+    let discarded = |id: u64| -> Vec<u64> {
         let packets = packets(&folder.bytes(&format!("thread-{id}")));
         packets.iter().map(|packet| packet.discarded).collect()
     };
-    assert_eq!(told(1), [0, 3, 7]);
-    assert_eq!(told(2), [0, 6]);
-    assert_eq!(told(3), [0, 1, 2]);
-    assert_eq!(told(4), [0, 8]);
-    assert_eq!(told(5), [0, 9]);
+    assert_eq!(discarded(1), [0, 3, 7]);
+    assert_eq!(discarded(2), [0, 6]);
+    assert_eq!(discarded(3), [0, 1, 2]);
+    assert_eq!(discarded(4), [0, 8]);
+    assert_eq!(discarded(5), [0, 9]);
     let read = read_whole(folder.path());
     for (thread, events) in &pieces {
-        assert_eq!(
-            read.kept.events(thread.id.0),
-            events,
-            "thread {}",
-            thread.id
-        );
+        assert_eq!(read.log.events(thread.id.0), events, "thread {}", thread.id);
     }
 }
 
@@ -222,21 +211,21 @@ fn packets_end_at_cpu_changes_and_limits() {
     ]);
     let (folder, _) = write(&TraceInfo::default(), &[(thread(1), events.clone())]);
     let packets = packets(&folder.bytes("thread-1"));
-    let seen: Vec<(u32, u8)> = packets
+    let kinds: Vec<(u32, u8)> = packets
         .iter()
         .map(|packet| (packet.cpu, packet.cpu_seen))
         .collect();
-    let full = seen.len() - 4;
-    assert_eq!(seen[0], (2, 1));
+    let full = kinds.len() - 4;
+    assert_eq!(kinds[0], (2, 1));
     assert!(full >= 8, "{full} packets that follow a full one");
     assert!(
-        seen[1..=full].iter().all(|seen| *seen == (2, 0)),
-        "{seen:?}"
+        kinds[1..=full].iter().all(|kinds| *kinds == (2, 0)),
+        "{kinds:?}"
     );
-    assert_eq!(seen[full + 1..], [(3, 1), (3, 1), (4, 1)]);
+    assert_eq!(kinds[full + 1..], [(3, 1), (3, 1), (4, 1)]);
     assert!(packets.iter().all(|packet| packet.size < 33 * 1024));
     assert!(packets[..full].iter().all(|packet| packet.size > 32 * 1024));
-    assert_eq!(read_whole(folder.path()).kept.events(1), events);
+    assert_eq!(read_whole(folder.path()).log.events(1), events);
 }
 
 #[test]
@@ -280,7 +269,7 @@ fn odd_names_come_back() {
         assert_eq!(read.info.program, name);
         assert_eq!(read.info.reason, name);
         assert_eq!(read.info.clock.name, name);
-        assert_eq!(read.kept.events(1), events);
+        assert_eq!(read.log.events(1), events);
         if !name.is_empty() {
             let map = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
             assert_eq!(map.lines().count(), 1, "{map:.80?}");
@@ -293,13 +282,13 @@ fn nothing_is_a_trace_too() {
     let (folder, losses) = write(&TraceInfo::default(), &[]);
     assert_eq!(losses.to_string(), "");
     let read = read_whole(folder.path());
-    assert_eq!((read.info.threads.len(), read.kept.count()), (0, 0));
+    assert_eq!((read.info.threads.len(), read.log.count()), (0, 0));
     covers_all(folder.path());
 
     let (folder, _) = write(&TraceInfo::default(), &[(thread(4), vec![])]);
     let read = read_whole(folder.path());
     assert_eq!(read.info.threads, [thread(4)]);
-    assert_eq!(read.kept.events(4), []);
+    assert_eq!(read.log.events(4), []);
     assert!(
         !folder.has("thread-4"),
         "a file without a packet is none to other readers"
@@ -308,12 +297,12 @@ fn nothing_is_a_trace_too() {
     // Marks without any time.
     let marks = vec![Event::Wall(1, 2), Event::Lost(3), Event::Argument(4)];
     let (folder, _) = write(&TraceInfo::default(), &[(thread(4), marks.clone())]);
-    assert_eq!(read_whole(folder.path()).kept.events(4), marks);
+    assert_eq!(read_whole(folder.path()).log.events(4), marks);
 
     // Events before the first thread belong to no thread, so they are not written.
     let made = Folder::new();
     let mut writer = writer(&made, &TraceInfo::default());
     writer.calls(&[enter(1, 1)]);
     writer.finish().expect("space");
-    assert_eq!(read_whole(made.path()).kept.count(), 0);
+    assert_eq!(read_whole(made.path()).log.count(), 0);
 }

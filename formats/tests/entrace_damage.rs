@@ -48,17 +48,20 @@ fn without(function: u32) -> Vec<Call> {
 }
 
 /// The only diagnostic: where it is, and that it says this.
-fn told(read: &ReadTrace, offset: u64, what: &str) {
-    let [one] = &read.diagnostics[..] else {
+fn assert_only(read: &ReadTrace, offset: u64, message: &str) {
+    let [diagnostic] = &read.diagnostics[..] else {
         panic!("{:?}", read.diagnostics);
     };
-    assert!(one.offset == offset && one.what.contains(what), "{one}");
+    assert!(
+        diagnostic.offset == offset && diagnostic.what.contains(message),
+        "{diagnostic}"
+    );
 }
 
 /// Calls by the name of their functions, whose numbers depend on what is intact.
 fn named(read: &ReadTrace) -> Vec<(u64, String)> {
     let calls = read
-        .kept
+        .log
         .threads
         .first()
         .map_or(&[][..], |(_, events)| events);
@@ -90,7 +93,7 @@ fn the_files_are_good_before_they_are_damaged() {
     ] {
         let read = read_damaged(&bytes);
         assert_eq!(read.diagnostics, []);
-        assert_eq!(read.kept.calls(7), all_calls());
+        assert_eq!(read.log.calls(7), all_calls());
     }
 }
 
@@ -148,27 +151,31 @@ fn cut_files_of_others_give_what_is_whole() {
             let between = entries.iter().any(|&(at, _)| at == end) || end == 10;
             let silent = between && !name.ends_with(".et");
             assert_eq!(part.diagnostics.is_empty(), silent, "{name} cut at {end}");
-            assert!(part.diagnostics.iter().all(|told| told.offset <= end));
+            assert!(
+                part.diagnostics
+                    .iter()
+                    .all(|diagnostic| diagnostic.offset <= end)
+            );
         }
     }
 }
 
 #[test]
 fn a_bad_head_is_an_error() {
-    for (bytes, what) in [
+    for (bytes, message) in [
         (&b"\0ENTRACE\x03\x01"[..], "version 3"),
         (b"\0ENTRACE\x00\x01", "version 0"),
         (b"\0ENTRACE\x01\x03", "container 3"),
         (b"\0ENTRACE\x01", "not a head"),
     ] {
         let Err(error) = registry::open(Box::new(bytes.to_vec())) else {
-            panic!("{what}");
+            panic!("{message}");
         };
-        assert!(error.to_string().contains(what), "{error}");
+        assert!(error.to_string().contains(message), "{error}");
     }
     for container in 0..3 {
         let read = read_damaged(&file(container, &[]));
-        assert_eq!(read.kept.count(), 0);
+        assert_eq!(read.log.count(), 0);
     }
 }
 
@@ -193,16 +200,16 @@ fn reading_goes_on_after_damaged_entries() {
     };
     // An IET can't.
     let read = read_damaged(&file(1, &broken()));
-    told(&read, places(10, 0)[1], "there is no level 9");
+    assert_only(&read, places(10, 0)[1], "there is no level 9");
     assert_eq!(named(&read), names(&[enter(10, 1), exit(110, 1)]));
     // The others know where the next one is.
     let read = read_damaged(&file(2, &broken()));
-    told(&read, places(10, 8)[1], "there is no level 9");
+    assert_only(&read, places(10, 8)[1], "there is no level 9");
     assert_eq!(named(&read), names(&without(2)));
     let bytes = et(&broken(), POOL);
     let head = bytes.len() - entries().concat().len();
     let read = read_damaged(&bytes);
-    told(&read, places(head, 0)[1], "were left out");
+    assert_only(&read, places(head, 0)[1], "were left out");
     assert_eq!(named(&read), names(&without(2)));
 }
 
@@ -210,7 +217,7 @@ fn reading_goes_on_after_damaged_entries() {
 fn a_wrong_length_costs_no_entry() {
     let good = file(2, &entries());
     let first = 10 + 8 + root().len();
-    for (wrong, what) in [
+    for (wrong, message) in [
         (0, "0 bytes"),
         (1, "1 bytes"),
         (200, "200 bytes"),
@@ -219,20 +226,20 @@ fn a_wrong_length_costs_no_entry() {
         let mut bytes = good.clone();
         bytes[first..first + 8].copy_from_slice(&u64::to_le_bytes(wrong));
         let read = read_damaged(&bytes);
-        told(&read, first as u64, what);
-        assert_eq!(read.kept.calls(7), all_calls());
+        assert_only(&read, first as u64, message);
+        assert_eq!(read.log.calls(7), all_calls());
     }
     // The entry is shorter than its length, and that is where the next one is.
     let mut entries = entries();
     entries[2].extend([0xee; 30]);
     let read = read_damaged(&file(2, &entries));
-    told(&read, (first + 8 + entries[1].len()) as u64, "left out");
+    assert_only(&read, (first + 8 + entries[1].len()) as u64, "left out");
     assert_eq!(named(&read), names(&without(2)));
 }
 
 #[test]
 fn wrong_parents_are_replaced_by_times() {
-    for (parent, what) in [
+    for (parent, message) in [
         (2, "does not come before it"),
         (250, "does not come before it"),
     ] {
@@ -240,23 +247,23 @@ fn wrong_parents_are_replaced_by_times() {
         entries[2][0] = parent;
         let place = 10 + root().len() + entries[1].len();
         let read = read_damaged(&file(1, &entries));
-        told(&read, place as u64, what);
-        assert_eq!(read.kept.calls(7), all_calls());
+        assert_only(&read, place as u64, message);
+        assert_eq!(read.log.calls(7), all_calls());
     }
     // Another thread's call, or one that has ended.
     let mut entries = entries();
     entries.push(call(2, "a", 300, 1));
     let read = read_damaged(&file(1, &entries));
-    told(
+    assert_only(
         &read,
         (10 + entries[..4].concat().len()) as u64,
         "no open call of the same thread",
     );
-    assert_eq!(read.kept.calls(7).len(), 8);
+    assert_eq!(read.log.calls(7).len(), 8);
     // The root's own.
     let mut entries = self::entries();
     entries[0][0] = 1;
-    told(
+    assert_only(
         &read_damaged(&file(1, &entries)),
         10,
         "the root has the parent 1",
@@ -271,16 +278,16 @@ fn the_tables_of_an_et_are_checked() {
     let mut bytes = good.clone();
     bytes[13] += 1;
     let read = read_damaged(&bytes);
-    told(
+    assert_only(
         &read,
         (head + entries()[..2].concat().len()) as u64,
         "table of offsets has this entry",
     );
-    assert_eq!(read.kept.calls(7), all_calls());
+    assert_eq!(read.log.calls(7), all_calls());
     bytes[13] = 1;
     let read = read_damaged(&bytes);
-    told(&read, 13, "not greater than the one before");
-    assert_eq!(read.kept.calls(7), all_calls());
+    assert_only(&read, 13, "not greater than the one before");
+    assert_eq!(read.log.calls(7), all_calls());
     // Children of the wrong parent, not in order, twice, left out, not there.
     let cases: [(&[&[u64]], &str); 6] = [
         (&[&[1, 3], &[], &[2], &[]], "another parent"),
@@ -293,31 +300,34 @@ fn the_tables_of_an_et_are_checked() {
             "more lists of children than offsets, or fewer",
         ),
     ];
-    for (pool, what) in cases {
+    for (pool, message) in cases {
         let bytes = et(&entries(), pool);
         let read = read_damaged(&bytes);
-        let [one] = &read.diagnostics[..] else {
+        let [diagnostic] = &read.diagnostics[..] else {
             panic!("{pool:?}: {:?}", read.diagnostics);
         };
-        assert!(one.what.contains(what), "{pool:?}: {one}");
+        assert!(diagnostic.what.contains(message), "{pool:?}: {diagnostic}");
         let pool_at = bytes.len() - entries().concat().len();
-        assert!((10..pool_at as u64).contains(&one.offset), "{one}");
-        assert_eq!(read.kept.calls(7), all_calls(), "{pool:?}");
+        assert!(
+            (10..pool_at as u64).contains(&diagnostic.offset),
+            "{diagnostic}"
+        );
+        assert_eq!(read.log.calls(7), all_calls(), "{pool:?}");
     }
     // The child that is at the wrong place is named by its place.
     let read = read_damaged(&et(&entries(), cases[0].0));
     let at = head - 2;
-    told(&read, at as u64, "another parent");
+    assert_only(&read, at as u64, "another parent");
     // More entries announced than there are; fewer than there are.
     let mut bytes = good.clone();
     bytes.truncate(good.len() - entries()[3].len());
-    told(
+    assert_only(
         &read_damaged(&bytes),
         bytes.len() as u64,
         "announces 4 entries, but the file ends after 3",
     );
     let bytes = [good.clone(), vec![0; 5]].concat();
-    told(
+    assert_only(
         &read_damaged(&bytes),
         good.len() as u64,
         "5 bytes after the last of the 4 entries",
@@ -327,8 +337,8 @@ fn the_tables_of_an_et_are_checked() {
         let mut bytes = good.clone();
         bytes[10] = wrong;
         let read = read_damaged(&bytes);
-        told(&read, read.diagnostics[0].offset, "found by their root");
-        assert_eq!(read.kept.calls(7), all_calls(), "{wrong}");
+        assert_only(&read, read.diagnostics[0].offset, "found by their root");
+        assert_eq!(read.log.calls(7), all_calls(), "{wrong}");
     }
 }
 
@@ -344,8 +354,8 @@ fn unsorted_attributes_are_reported_in_version_2() {
         ),
     ];
     let read = read_damaged(&file(1, &entries));
-    told(&read, 10 + root().len() as u64, "not sorted");
-    assert_eq!(read.kept.calls(7), [enter(10, 1), exit(110, 1)]);
+    assert_only(&read, 10 + root().len() as u64, "not sorted");
+    assert_eq!(read.log.calls(7), [enter(10, 1), exit(110, 1)]);
 }
 
 #[test]
@@ -355,8 +365,8 @@ fn entries_without_time_or_thread_are_reported() {
     let place = 10 + entries[..4].concat().len() as u64;
     entries.push(entry(0, "threadless", "", &[("start_ns", 7)]));
     let read = read_damaged(&file(1, &entries));
-    told(&read, place, "2 entries without `start_ns` and `tid`");
-    assert_eq!(read.kept.calls(7), all_calls());
+    assert_only(&read, place, "2 entries without `start_ns` and `tid`");
+    assert_eq!(read.log.calls(7), all_calls());
     let entries = [
         self::entries(),
         vec![
@@ -365,9 +375,13 @@ fn entries_without_time_or_thread_are_reported() {
         ],
     ];
     let read = read_damaged(&file(1, &entries.concat()));
-    let what: Vec<&str> = read.diagnostics.iter().map(|told| &*told.what).collect();
-    assert_eq!(what, ["an event without `tid`: left out"]);
-    assert_eq!(read.kept.events(7).last(), Some(&Event::Lost(5)));
+    let message: Vec<&str> = read
+        .diagnostics
+        .iter()
+        .map(|diagnostic| &*diagnostic.what)
+        .collect();
+    assert_eq!(message, ["an event without `tid`: left out"]);
+    assert_eq!(read.log.events(7).last(), Some(&Event::Lost(5)));
 }
 
 #[test]
@@ -396,13 +410,13 @@ fn overlapping_entries_are_read_once() {
     ]
     .concat();
     let read = common::read(&bytes).expect("a file");
-    assert_eq!(read.kept.count(), 0);
+    assert_eq!(read.log.count(), 0);
     assert_eq!(read.diagnostics.len(), 101);
     // 100,000, each of which claims to have 60,000 attributes without names, which follow indeed.
     let lie = [&[0; 8][..], &[251], &60_000_u16.to_le_bytes()].concat();
     let lies = vec![[lie, vec![0; 20]].concat(); 100_000];
     let bytes = [file(2, &[root()]), file(2, &lies)[10..].to_vec()].concat();
     let read = read_damaged(&bytes);
-    assert_eq!(read.kept.count(), 0);
+    assert_eq!(read.log.count(), 0);
     assert_eq!(read.diagnostics.len(), 101);
 }

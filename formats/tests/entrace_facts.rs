@@ -45,6 +45,31 @@ fn facts() -> TraceInfo {
     }
 }
 
+fn assert_same_facts(info: &TraceInfo, wanted: &TraceInfo, name: &str) {
+    let mut functions = wanted.functions.clone();
+    functions.sort_by_key(|function| function.id);
+    assert_eq!(info.functions, functions, "{name}");
+    assert_eq!(info.clock, wanted.clock);
+    assert_eq!(
+        (
+            &info.program,
+            info.process,
+            &info.reason,
+            info.dump,
+            info.missing
+        ),
+        (
+            &wanted.program,
+            wanted.process,
+            &wanted.reason,
+            wanted.dump,
+            wanted.missing
+        )
+    );
+    assert_eq!(info.start, Some(Ticks(1)), "the earliest of all");
+    assert_eq!(info.end, wanted.end);
+}
+
 #[test]
 fn facts_come_back() {
     let wanted = facts();
@@ -93,41 +118,19 @@ fn facts_come_back() {
         let (bytes, losses) = write(name, &wanted, write_all);
         assert!(losses.is_empty(), "{losses}");
         let found = read_own(&bytes);
-        let info = &found.info;
-        let mut functions = wanted.functions.clone();
-        functions.sort_by_key(|function| function.id);
-        assert_eq!(info.functions, functions, "{name}");
-        assert_eq!(info.clock, wanted.clock);
-        assert_eq!(
-            (
-                &info.program,
-                info.process,
-                &info.reason,
-                info.dump,
-                info.missing
-            ),
-            (
-                &wanted.program,
-                wanted.process,
-                &wanted.reason,
-                wanted.dump,
-                wanted.missing
-            )
-        );
-        assert_eq!(info.start, Some(Ticks(1)), "the earliest of all");
-        assert_eq!(info.end, wanted.end);
+        assert_same_facts(&found.info, &wanted, name);
         let first = Thread {
             counts: Some(counts),
             ..first.clone()
         };
-        assert_eq!(info.threads, [first, second.clone()]);
-        assert_eq!(found.kept.calls(u64::MAX), calls, "{name}");
+        assert_eq!(found.info.threads, [first, second.clone()]);
+        assert_eq!(found.log.calls(u64::MAX), calls, "{name}");
         // It is open until the moment of the dump.
         let Some(Ticks(end)) = wanted.end else {
             panic!("no end");
         };
         let open = [enter(1, 2), synthetic(exit(end, 2))];
-        assert_eq!(found.kept.calls(0), open, "{name}");
+        assert_eq!(found.log.calls(0), open, "{name}");
     }
 }
 
@@ -162,7 +165,7 @@ fn times_are_exact_and_unix_time_is_kept() {
         for name in TARGETS {
             let found = round(name, &info, &events);
             let wanted = calls(|clock, tick| clock.nanos(Ticks(tick)).0);
-            assert_eq!(found.kept.calls(7), wanted, "{frequency} Hz, {name}");
+            assert_eq!(found.log.calls(7), wanted, "{frequency} Hz, {name}");
             let clock = &found.info.clock;
             assert_eq!(clock.frequency, 1_000_000_000);
             let unix = clock.unix_nanos(Ticks(10_000_000_000));
@@ -227,7 +230,7 @@ fn odd_names_come_back() {
         assert_eq!(found.info.program, long);
         assert_eq!(found.info.reason, "\0");
         assert_eq!(found.info.threads[0].name, long);
-        assert_eq!(found.kept.calls(7), calls, "{name}");
+        assert_eq!(found.log.calls(7), calls, "{name}");
     }
 }
 
@@ -238,26 +241,26 @@ fn nothing_is_written_right_too() {
         assert!(losses.is_empty(), "{losses}");
         let found = read_own(&bytes);
         assert_eq!(found.info.threads, []);
-        assert_eq!((found.kept.count(), found.info.start), (0, None));
+        assert_eq!((found.log.count(), found.info.start), (0, None));
 
         let (bytes, _) = write(name, &TraceInfo::default(), |writer| {
             writer.thread(&thread(9))
         });
         let found = read_own(&bytes);
         assert_eq!(found.info.threads, [thread(9)]);
-        assert_eq!(found.kept.threads, [(ThreadId(9), Vec::new())]);
+        assert_eq!(found.log.threads, [(ThreadId(9), Vec::new())]);
 
         // Without a thread, events have no place.
         let (bytes, _) = write(name, &TraceInfo::default(), |writer| {
             writer.calls(&[enter(1, 1)]);
             push(writer, &Event::Lost(1));
         });
-        assert_eq!(read_own(&bytes).kept.count(), 0);
+        assert_eq!(read_own(&bytes).log.count(), 0);
     }
 }
 
 #[test]
-fn losses_are_told_exactly() {
+fn losses_are_reported_exactly() {
     for name in TARGETS {
         let events = [
             Event::Argument(1),
@@ -277,13 +280,13 @@ fn losses_are_told_exactly() {
         let wanted = "2 arguments without a call that can still take them: left out; \
                       3 changes of CPU without a call before the next one: left out; \
                       1 events with payloads of nearly 16 MiB and more: left out";
-        let mut told: Vec<String> = losses.to_string().split("; ").map(Into::into).collect();
+        let mut found: Vec<String> = losses.to_string().split("; ").map(Into::into).collect();
         let mut wanted: Vec<&str> = wanted.split("; ").collect();
-        told.sort();
+        found.sort();
         wanted.sort_unstable();
-        assert_eq!(told, wanted, "{name}");
-        let found = read_own(&bytes);
-        let kept = [
+        assert_eq!(found, wanted, "{name}");
+        let read = read_own(&bytes);
+        let wanted = [
             Event::Call(Call {
                 has_arguments: true,
                 ..enter(1, 1)
@@ -292,7 +295,7 @@ fn losses_are_told_exactly() {
             Event::Call(exit(2, 1)),
             Event::Custom(6, None, vec![b'y'; 1 << 20]),
         ];
-        assert!(found.kept.events(7) == kept, "{name}");
+        assert!(read.log.events(7) == wanted, "{name}");
     }
 }
 
@@ -308,12 +311,12 @@ fn calls_keep_all_arguments_an_entry_holds() {
         let info = TraceInfo::default();
         let (bytes, losses) = write(name, &info, |writer| feed(writer, 7, &events));
         let found = read_own(&bytes);
-        let kept = found.kept.events(7).len() - 2;
-        assert!(kept > 65_000, "{kept}");
-        let lost = 70_000 - kept;
-        let told = format!("{lost} arguments without a call that can still take them: left out");
-        assert_eq!(losses.to_string(), told);
-        assert!(found.kept.events(7)[..=kept] == events[..=kept]);
+        let arguments = found.log.events(7).len() - 2;
+        assert!(arguments > 65_000, "{arguments}");
+        let lost = 70_000 - arguments;
+        let wanted = format!("{lost} arguments without a call that can still take them: left out");
+        assert_eq!(losses.to_string(), wanted);
+        assert!(found.log.events(7)[..=arguments] == events[..=arguments]);
     }
 }
 

@@ -101,7 +101,7 @@ fn the_same_spans_in_every_container_and_version() {
             function(6, "event src/main.rs:147", file, 147),
         ];
         assert_eq!(read.info.functions, functions, "{name}");
-        assert_eq!(read.kept.events(1), spans(version), "{name}");
+        assert_eq!(read.log.events(1), spans(version), "{name}");
         let ids: Vec<ThreadId> = read.info.threads.iter().map(|thread| thread.id).collect();
         assert_eq!(ids, [ThreadId(1)]);
     }
@@ -111,7 +111,7 @@ fn the_same_spans_in_every_container_and_version() {
 fn the_demonstration() {
     let read = read_golden("scoreman.iet");
     assert_eq!(read.diagnostics, []);
-    let calls = read.kept.calls(1);
+    let calls = read.log.calls(1);
     assert_nested(&calls);
     assert_eq!(calls.len(), 2 * 735);
     // A step is a tick.
@@ -139,7 +139,7 @@ fn the_demonstration() {
     assert_eq!(entries["parsing tick"], 67);
     assert_eq!(entries["event src/backend/muxml/mod.rs:333"], 32);
     let count = |kind: fn(&Event) -> bool| {
-        read.kept
+        read.log
             .events(1)
             .iter()
             .filter(|event| kind(event))
@@ -148,7 +148,7 @@ fn the_demonstration() {
     assert_eq!(count(|event| matches!(event, Event::Argument(_))), 148);
     assert_eq!(count(|event| matches!(event, Event::Custom(..))), 666);
     let texts = "line_is_valid line=\"e|---------------------------------|\" verdict=true";
-    assert_eq!(read.kept.events(1)[1], custom(0, texts));
+    assert_eq!(read.log.events(1)[1], custom(0, texts));
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn children_are_walked_in_order_wherever_they_stand() {
             exit(10, 4),
             exit(11, 2),
         ];
-        assert_eq!(read.kept.calls(1), wanted);
+        assert_eq!(read.log.calls(1), wanted);
     }
 }
 
@@ -217,7 +217,7 @@ fn deep_trees_and_long_entries_are_walked() {
     let mut entries = vec![root()];
     entries.extend((0..many).map(|parent| entry(parent, "down", "", &[])));
     let read = read(&file(1, &entries)).expect("a file");
-    let calls = read.kept.calls(1);
+    let calls = read.log.calls(1);
     assert_eq!(calls.len() as u64, 2 * many);
     assert_nested(&calls);
     // Longer than any window, and against the order of the file.
@@ -239,7 +239,7 @@ fn deep_trees_and_long_entries_are_walked() {
         Event::Call(enter(4, 2)),
         Event::Call(exit(5, 2)),
     ];
-    assert_eq!(read.kept.events(1), wanted);
+    assert_eq!(read.log.events(1), wanted);
 }
 
 #[test]
@@ -255,10 +255,7 @@ fn what_others_wrote_can_be_written_anew() {
             assert_eq!(losses.to_string(), "");
             let found = read(&bytes).expect("our own file");
             assert_eq!(found.diagnostics, []);
-            assert_eq!(
-                found.kept.threads, wanted.kept.threads,
-                "{name} as {target}"
-            );
+            assert_eq!(found.log.threads, wanted.log.threads, "{name} as {target}");
             assert_eq!(found.info.functions, wanted.info.functions);
         }
     }
@@ -284,7 +281,7 @@ fn attributes_of_others_among_ours_are_kept() {
         Event::Argument(8),
         Event::Argument(5),
     ];
-    assert_eq!(read.kept.events(3), wanted);
+    assert_eq!(read.log.events(3), wanted);
     assert_eq!(read.info.functions, [function(1, "theirs", "", 0)]);
 }
 
@@ -307,5 +304,5 @@ fn foreign_function_numbers_name_none() {
         Event::Argument(7),
         Event::Call(exit(3, 2)),
     ];
-    assert_eq!(read.kept.events(1), wanted);
+    assert_eq!(read.log.events(1), wanted);
 }

@@ -158,18 +158,24 @@ fn what_is_no_entry() {
         let fault = decode_entry(&bytes, version).expect_err("no entry");
         (fault.at, fault.bad)
     };
-    let (one, two) = (Version::V1, Version::V2);
-    assert_eq!(fault("fd 0000000000000000", one), (1, Bad::Width(253)));
-    assert_eq!(fault("00 02", one), (2, Bad::Presence(2)));
-    assert_eq!(fault("00 00 01 ff", one), (4, Bad::Text));
-    assert_eq!(fault("00 00 00 00 05", one), (5, Bad::Variant("level", 5)));
+    let (version_1, version_2) = (Version::V1, Version::V2);
+    assert_eq!(
+        fault("fd 0000000000000000", version_1),
+        (1, Bad::Width(253))
+    );
+    assert_eq!(fault("00 02", version_1), (2, Bad::Presence(2)));
+    assert_eq!(fault("00 00 01 ff", version_1), (4, Bad::Text));
+    assert_eq!(
+        fault("00 00 00 00 05", version_1),
+        (5, Bad::Variant("level", 5))
+    );
     let empty = "00 00 00 00 00 00 00 00";
     assert_eq!(
-        fault(&[empty, "01 00 08"].concat(), one),
+        fault(&[empty, "01 00 08"].concat(), version_1),
         (11, Bad::Variant("kind of value", 8))
     );
     assert_eq!(
-        fault(&[empty, "01 00 00 00"].concat(), two),
+        fault(&[empty, "01 00 00 00"].concat(), version_2),
         (11, Bad::Lengths)
     );
     let many = format!(
@@ -178,7 +184,7 @@ fn what_is_no_entry() {
     );
     let bytes = [hex(&many), vec![0; MAX_ATTRIBUTES + 1]].concat();
     assert_eq!(
-        decode_entry(&bytes, two).expect_err("too many").bad,
+        decode_entry(&bytes, version_2).expect_err("too many").bad,
         Bad::Many
     );
     assert_eq!(Bad::Variant("level", 5).to_string(), "there is no level 5");

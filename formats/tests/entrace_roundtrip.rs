@@ -16,7 +16,7 @@ fn random_programs_come_back() {
         for name in TARGETS {
             let found = round(name, &TraceInfo::default(), &events);
             assert_eq!(
-                found.kept.events(7),
+                found.log.events(7),
                 at_edges(&events),
                 "seed {seed}, {name}"
             );
@@ -75,7 +75,7 @@ fn unnested_calls_come_back_unchanged() {
         let events: Vec<Event> = calls.iter().map(|call| Event::Call(*call)).collect();
         for name in TARGETS {
             let found = round(name, &TraceInfo::default(), &events);
-            assert_eq!(found.kept.events(7), events, "case {nth}, {name}");
+            assert_eq!(found.log.events(7), events, "case {nth}, {name}");
         }
     }
 }
@@ -113,7 +113,7 @@ fn every_event_kind_keeps_its_place() {
     ]);
     for name in TARGETS {
         let found = round(name, &TraceInfo::default(), &events);
-        assert_eq!(found.kept.events(7), events, "{name}");
+        assert_eq!(found.log.events(7), events, "{name}");
     }
 }
 
@@ -154,7 +154,7 @@ fn the_golden_files_of_other_formats_come_back() {
                 };
                 let events = at_edges(&events);
                 let wanted: Vec<Event> = events.iter().map(in_ns(&wanted.info)).collect();
-                assert_eq!(found.kept.events(thread.0), wanted, "{file}, {name}");
+                assert_eq!(found.log.events(thread.0), wanted, "{file}, {name}");
                 assert!(cpus(&events) + lost > 0, "{file} has CPUs");
             }
             assert_eq!(found.info.process, wanted.info.process);
@@ -180,7 +180,7 @@ fn threads_in_turns_are_merged_by_time() {
         let found = read_own(&bytes);
         for (events, id) in programs.iter().zip(1..) {
             let wanted: Vec<Event> = at_edges(&events[..events.len().min(360)]);
-            assert_eq!(found.kept.events(id), wanted, "{name}, thread {id}");
+            assert_eq!(found.log.events(id), wanted, "{name}, thread {id}");
         }
         // Entries are in order of time over all threads.
         let source = open(Box::new(bytes)).expect("our own file");

@@ -83,19 +83,19 @@ fn every_format_has_golden_files_and_knows_them() {
                     let name = path.display();
                     assert!(probe(&path), "{name} is not recognised");
                     let source = open_path(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-                    let mut kept = EventLog::default();
-                    drive(&*source, &mut kept, &|_| {}).expect("files that can be read");
-                    assert!(kept.count() > 0, "{name} gives no event");
+                    let mut log = EventLog::default();
+                    drive(&*source, &mut log, &|_| {}).expect("files that can be read");
+                    assert!(log.count() > 0, "{name} gives no event");
                 }
             }
         }
     }
 }
 
-sampled! { every_format_survives_cuts_and_flips_of_its_golden_files }
+sampled! { golden_files_survive_cuts_and_flips }
 
 /// Formats whose traces are folders have suites of their own, for each of their files.
-fn every_format_survives_cuts_and_flips_of_its_golden_files(step: usize) {
+fn golden_files_survive_cuts_and_flips(step: usize) {
     let of_files = |format: &&Format| matches!(format.opener, Opener::File { .. });
     for format in FORMATS.iter().filter(of_files) {
         // Long files say nothing that short ones do not.
@@ -132,7 +132,7 @@ fn standard(start: u64) -> Vec<Call> {
 }
 
 fn marks(read: &ReadTrace, thread: u64) -> Vec<Event> {
-    let events = read.kept.events(thread).iter();
+    let events = read.log.events(thread).iter();
     events
         .filter(|event| !matches!(event, Event::Call(_)))
         .cloned()
@@ -153,7 +153,7 @@ fn one_thread_in_every_version() {
         assert_eq!(read.info.start, Some(Ticks(1_000_000)));
         assert_eq!(read.info.process, (version >= 3).then_some(4242));
         assert_eq!(
-            read.kept.calls(101),
+            read.log.calls(101),
             standard(1_000_000),
             "version {version}"
         );
@@ -181,7 +181,7 @@ fn several_threads() {
         let threads: Vec<ThreadId> = read.info.threads.iter().map(|thread| thread.id).collect();
         assert_eq!(threads, [101, 102, 103].map(ThreadId), "{name}");
         for (thread, start) in [(101, 1_005_000), (102, 1_000_000), (103, 1_009_000)] {
-            assert_eq!(read.kept.calls(thread), standard(start), "{name}");
+            assert_eq!(read.log.calls(thread), standard(start), "{name}");
         }
         assert_eq!(read.info.start, Some(Ticks(1_000_000)));
     }
@@ -211,27 +211,23 @@ fn smallest_and_unbalanced_files() {
     for (name, thread, calls) in cases {
         let read = read_golden(name);
         assert_eq!(read.diagnostics, [], "{name}");
-        assert_eq!(read.kept.calls(thread), calls, "{name}");
+        assert_eq!(read.log.calls(thread), calls, "{name}");
     }
 }
 
 #[test]
 fn cut_files_are_read_up_to_the_cut() {
-    for (name, intact, offsets) in [("v1-trunc", 12, [273, 261]), ("v3-trunc", 10, [272, 261])] {
+    for (name, intact, wanted) in [("v1-trunc", 12, [273, 261]), ("v3-trunc", 10, [272, 261])] {
         let read = read_golden(name);
-        assert_eq!(
-            read.kept.calls(101),
-            standard(1_000_000)[..intact],
-            "{name}"
-        );
-        let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
-        assert_eq!(told, offsets, "{name}: {:?}", read.diagnostics);
+        assert_eq!(read.log.calls(101), standard(1_000_000)[..intact], "{name}");
+        let offsets = read.offsets();
+        assert_eq!(offsets, wanted, "{name}: {:?}", read.diagnostics);
     }
-    let what = read_golden("v3-trunc").diagnostics[0].to_string();
+    let message = read_golden("v3-trunc").diagnostics[0].to_string();
     let wanted = "at byte 272: the block at byte 32 should have 245 bytes, \
                   but the file ends 21 bytes before that";
     // 32 + 16 + 245 - 272 = 21
-    assert_eq!(what, wanted);
+    assert_eq!(message, wanted);
 }
 
 #[test]
@@ -239,11 +235,11 @@ fn a_file_of_llvms_own_runtime() {
     let read = read_golden("llvm19-demo-v5");
     assert_eq!(read.diagnostics, []);
     let records: Vec<usize> = [17886, 17887, 17888, 17889]
-        .map(|thread| read.kept.calls(thread).len())
+        .map(|thread| read.log.calls(thread).len())
         .to_vec();
     assert_eq!(records, [294, 286, 286, 286]);
     let (mut entries, mut edges, mut arguments) = (BTreeMap::new(), [0; 3], 0);
-    for (_, events) in &read.kept.threads {
+    for (_, events) in &read.log.threads {
         let mut last = Ticks(0);
         for event in events {
             match event {
@@ -274,7 +270,7 @@ fn a_file_of_llvms_own_runtime() {
         (12, 3),
     ];
     assert_eq!(entries, BTreeMap::from(wanted));
-    let main = read.kept.calls(17886);
+    let main = read.log.calls(17886);
     assert_eq!(main[0], enter(1_795_162_926_077_335_999, 8));
     assert_eq!(main[293].function.0, 7);
     assert_eq!(read.info.process, Some(17886));

@@ -5,14 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::heph::{
-    self, attribute, epoch, event, function, intact, number, option, plain, text, told_info,
+    self, attribute, complete_info, epoch, event, function, intact, number, option, plain, text,
 };
 use crate::common::{CountingBytes, Event, ReadTrace, enter, exit, list, read};
 use fdr_formats::{Ticks, registry};
-
-fn told(read: &ReadTrace) -> Vec<u64> {
-    read.diagnostics.iter().map(|told| told.offset).collect()
-}
 
 fn damaged(parts: &[Vec<u8>]) -> ReadTrace {
     let bytes = parts.concat();
@@ -91,14 +87,14 @@ fn reading_goes_on_at_the_next_packet() {
             "4 bytes are skipped",
         ),
     ];
-    for (what, damage, message) in cases {
+    for (case, damage, message) in cases {
         let parts = [epoch(5), plain(0, (10, 20), "a"), damage, good()];
         let read = damaged(&parts);
-        assert_eq!(told(&read), [23 + 43], "{what}: {:?}", read.diagnostics);
-        let told = &read.diagnostics[0].what;
-        assert!(told.contains(message), "{what}: {told}");
+        assert_eq!(read.offsets(), [23 + 43], "{case}: {:?}", read.diagnostics);
+        let problem = &read.diagnostics[0].what;
+        assert!(problem.contains(message), "{case}: {problem}");
         let wanted = [enter(10, 1), exit(20, 1), enter(30, 2), exit(40, 2)];
-        assert_eq!(read.kept.calls(1), wanted, "{what}");
+        assert_eq!(read.log.calls(1), wanted, "{case}");
     }
 }
 
@@ -113,9 +109,9 @@ fn a_packet_whose_follower_is_damaged_is_kept() {
         vec![0x55; 3],
     ];
     let read = damaged(&parts);
-    assert_eq!(read.kept.calls(1).len(), 6);
+    assert_eq!(read.log.calls(1).len(), 6);
     let last = parts.concat().len() as u64 - 3;
-    assert_eq!(told(&read), [43, last]);
+    assert_eq!(read.offsets(), [43, last]);
 }
 
 #[test]
@@ -133,8 +129,8 @@ fn packets_with_damaged_contents() {
     for damage in [long_text, long_name] {
         let parts = [plain(0, (10, 20), "a"), damage, plain(2, (50, 60), "c")];
         let read = damaged(&parts);
-        let calls = read.kept.calls(1);
-        assert_eq!((calls.len(), told(&read)), (4, vec![43]));
+        let calls = read.log.calls(1);
+        assert_eq!((calls.len(), read.offsets()), (4, vec![43]));
     }
     // Attributes up to the damaged one are given, the event too.
     let attributes = [
@@ -148,23 +144,23 @@ fn packets_with_damaged_contents() {
         plain(1, (30, 40), "b"),
     ];
     let read = damaged(&parts);
-    assert_eq!(told(&read), [0]);
-    let what = &read.diagnostics[0].what;
+    assert_eq!(read.offsets(), [0]);
+    let message = &read.diagnostics[0].what;
     assert!(
-        what.starts_with("the attribute at byte 55 of the event has type 128"),
-        "{what}"
+        message.starts_with("the attribute at byte 55 of the event has type 128"),
+        "{message}"
     );
     assert_eq!(
-        read.kept.events(1)[1..3],
+        read.log.events(1)[1..3],
         [Event::Argument(7), Event::Custom(10, None, b"n=7".to_vec()),]
     );
-    assert_eq!(read.kept.calls(1).len(), 4);
+    assert_eq!(read.log.calls(1).len(), 4);
     let parts = [
         event((1, 0, 0), (10, 20), b"a", &attribute("x", 1, &[0; 7])),
         plain(1, (30, 40), "b"),
     ];
-    let what = damaged(&parts).diagnostics[0].what.clone();
-    assert!(what.contains("leaves the packet"), "{what}");
+    let message = damaged(&parts).diagnostics[0].what.clone();
+    assert!(message.contains("leaves the packet"), "{message}");
 }
 
 #[test]
@@ -177,10 +173,10 @@ fn events_that_are_missing_are_counted() {
         plain(4, (90, 95), "a"),
     ];
     let read = damaged(&parts);
-    assert_eq!(told(&read), [86]);
+    assert_eq!(read.offsets(), [86]);
     let wanted = "2 events of stream 1 are missing in front of this one: its number is 3, not 1";
     assert_eq!(read.diagnostics[0].what, wanted);
-    let lost = read.kept.events(1).iter();
+    let lost = read.log.events(1).iter();
     let lost: Vec<usize> = lost
         .enumerate()
         .filter(|(_, event)| **event == Event::Lost(4))
@@ -194,7 +190,7 @@ fn events_that_are_missing_are_counted() {
 }
 
 #[test]
-fn a_counter_that_goes_back_is_told_once() {
+fn a_counter_that_goes_back_is_reported_once() {
     let parts = [
         plain(5, (10, 20), "a"),
         plain(5, (30, 40), "a"),
@@ -202,8 +198,8 @@ fn a_counter_that_goes_back_is_told_once() {
         plain(2, (70, 80), "a"),
     ];
     let read = damaged(&parts);
-    assert_eq!(told(&read), [43]);
-    assert_eq!(read.kept.events(1).len(), 8, "nothing is missing");
+    assert_eq!(read.offsets(), [43]);
+    assert_eq!(read.log.events(1).len(), 8, "nothing is missing");
 }
 
 #[test]
@@ -214,8 +210,8 @@ fn skipped_bytes_that_held_events_are_one_damage() {
         plain(2, (50, 60), "a"),
     ];
     let read = damaged(&parts);
-    assert_eq!(told(&read), [43]);
-    assert_eq!(read.kept.events(1)[2], Event::Lost(2));
+    assert_eq!(read.offsets(), [43]);
+    assert_eq!(read.log.events(1)[2], Event::Lost(2));
 }
 
 #[test]
@@ -229,8 +225,8 @@ fn options_and_times_that_can_not_be() {
         plain(2, (2, u64::MAX), "c"),
     ];
     let read = damaged(&parts);
-    assert_eq!(told(&read), [0, 18, 18 + 43 + 23 + 43 + 23]);
-    let calls = read.kept.calls(1);
+    assert_eq!(read.offsets(), [0, 18, 18 + 43 + 23 + 43 + 23]);
+    let calls = read.log.calls(1);
     assert_eq!(calls[0].time, Ticks(1));
     assert_eq!(calls[1..3], [enter(20, 1), exit(20, 1)]);
     assert_eq!(calls[3], enter(2002, 3));
@@ -251,14 +247,14 @@ fn an_epoch_that_goes_back_moves_zero() {
     let read = intact(&parts.concat());
     assert_eq!(read.info.clock.anchor, Some((Ticks(0), 2000)));
     assert_eq!(read.info.start, Some(Ticks(50)));
-    let times: Vec<u64> = read.kept.calls(1).iter().map(|call| call.time.0).collect();
+    let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
     // What is in front of the first epoch counts from it.
     assert_eq!(times, [50, 60, 3010, 3020, 3030, 3040]);
 }
 
 #[test]
 fn stated_times_count_from_the_epoch() {
-    let (trace, _) = heph::write_threads(&told_info(), &[]);
+    let (trace, _) = heph::write_threads(&complete_info(), &[]);
     let plain = intact(&trace);
     let moved = intact(&[epoch(1_700_000_000_000_000_000 - 5000), trace].concat());
     let times = |read: &ReadTrace| {
@@ -271,15 +267,19 @@ fn stated_times_count_from_the_epoch() {
 
 #[test]
 fn two_traces_in_one_file_keep_their_functions() {
-    let (first, _) = heph::write_threads(&told_info(), &[]);
-    let mut info = told_info();
+    let (first, _) = heph::write_threads(&complete_info(), &[]);
+    let mut info = complete_info();
     info.program = "second".into();
     info.functions = vec![function(3, "gamma", "", 0), function(9, "beta", "", 0)];
-    let calls = heph::events(&[enter(2000, 3), enter(2100, 9), exit(2200, 9), exit(2300, 3)]);
+    let calls = heph::call_events(&[enter(2000, 3), enter(2100, 9), exit(2200, 9), exit(2300, 3)]);
     let (second, _) = heph::write_threads(&info, &[(heph::named(5, ""), calls)]);
     let read = damaged(&[first, second]);
     assert_eq!(read.info.program, "demo");
-    let whats: Vec<&str> = read.diagnostics.iter().map(|told| &*told.what).collect();
+    let whats: Vec<&str> = read
+        .diagnostics
+        .iter()
+        .map(|diagnostic| &*diagnostic.what)
+        .collect();
     assert_eq!(whats.len(), 3, "{whats:#?}");
     assert!(
         whats[0].starts_with("stream 4294967295 goes back"),
@@ -287,14 +287,14 @@ fn two_traces_in_one_file_keep_their_functions() {
     );
     assert!(whats[1].starts_with("another trace begins here (program \"second\""));
     assert!(whats[2].starts_with("function #3 is described as another one"));
-    let calls = read.kept.calls(5);
+    let calls = read.log.calls(5);
     let name = |at: usize| &*read.info.function(calls[at].function).expect("a name").name;
     assert_eq!((name(0), name(1)), ("gamma", "beta"));
 }
 
 #[test]
 fn facts_that_lack_what_they_must_have() {
-    let (trace, _) = heph::write_threads(&told_info(), &[]);
+    let (trace, _) = heph::write_threads(&complete_info(), &[]);
     let fact = |counter, name: &str, attributes: &[u8]| {
         event((u32::MAX, counter, 0), (0, 0), name.as_bytes(), attributes)
     };
@@ -310,7 +310,11 @@ fn facts_that_lack_what_they_must_have() {
         fact(next + 4, "fdr:unheard of", &[]),
     ];
     let read = damaged(&parts);
-    let whats: Vec<&str> = read.diagnostics.iter().map(|told| &*told.what).collect();
+    let whats: Vec<&str> = read
+        .diagnostics
+        .iter()
+        .map(|diagnostic| &*diagnostic.what)
+        .collect();
     assert_eq!(whats.len(), 3, "{whats:#?}");
     assert!(whats[0].contains("without a number"), "{whats:#?}");
     assert!(whats[1].contains("without a stream"), "{whats:#?}");
@@ -319,12 +323,12 @@ fn facts_that_lack_what_they_must_have() {
         "{whats:#?}"
     );
     // What a later version may add is a call like any other.
-    assert_eq!(read.kept.calls(u32::MAX.into()).len(), 2);
+    assert_eq!(read.log.calls(u32::MAX.into()).len(), 2);
 }
 
 #[test]
 fn attributes_of_others_in_a_trace_of_ours() {
-    let (trace, _) = heph::write_threads(&told_info(), &[]);
+    let (trace, _) = heph::write_threads(&complete_info(), &[]);
     let attributes = [
         number("cpu", 3),
         number("flags", 16),
@@ -338,7 +342,7 @@ fn attributes_of_others_in_a_trace_of_ours() {
         ]
         .concat(),
     );
-    let events = read.kept.events(1);
+    let events = read.log.events(1);
     assert_eq!(events[0], Event::Cpu(2000, 3));
     let text = b"flags=16 note=\"hi\" cpu=4294967296".to_vec();
     let wanted = [
@@ -351,14 +355,14 @@ fn attributes_of_others_in_a_trace_of_ours() {
 
 #[test]
 fn a_flood_of_damage_is_counted() {
-    let one = [plain(0, (10, 20), "a"), vec![0x55; 5]].concat();
-    let read = damaged(&[one.repeat(300)]);
+    let part = [plain(0, (10, 20), "a"), vec![0x55; 5]].concat();
+    let read = damaged(&[part.repeat(300)]);
     assert_eq!(read.diagnostics.len(), 101);
     assert_eq!(read.diagnostics[100].offset, read.diagnostics[99].offset);
     // A counter that goes back is reported once.
     let wanted = "201 more problems are not listed";
     assert_eq!(read.diagnostics[100].what, wanted);
-    assert_eq!(read.kept.calls(1).len(), 600);
+    assert_eq!(read.log.calls(1).len(), 600);
 }
 
 #[test]
@@ -368,7 +372,7 @@ fn giant_packets_are_read_in_part() {
         let large = event((1, 0, 0), (10, 20), b"a", &part.repeat(count));
         let read = damaged(&[large, plain(1, (30, 40), "b")]);
         assert_eq!(read.diagnostics.is_empty(), whole, "{:?}", read.diagnostics);
-        assert_eq!(read.kept.calls(1).len(), 4);
+        assert_eq!(read.log.calls(1).len(), 4);
     }
 }
 
@@ -407,5 +411,5 @@ fn hostile_files_are_read_few_times() {
     }
     bytes.extend([0x55; 2000]);
     let read = damaged(&[bytes]);
-    assert!(read.kept.count() <= 8000);
+    assert!(read.log.count() <= 8000);
 }

@@ -39,10 +39,6 @@ fn names(read: &ReadTrace) -> Vec<(u32, &str)> {
         .collect()
 }
 
-fn told(read: &ReadTrace) -> Vec<u64> {
-    read.diagnostics.iter().map(|told| told.offset).collect()
-}
-
 /// An entry that attributes follow.
 fn with(call: Call) -> Event {
     Event::Call(Call {
@@ -65,7 +61,7 @@ fn all_that_a_good_file_has() {
         .info
         .threads
         .iter()
-        .map(|one| (one.id, &*one.name))
+        .map(|function| (function.id, &*function.name))
         .collect();
     let wanted = [
         (ThreadId(1), ""),
@@ -81,8 +77,8 @@ fn all_that_a_good_file_has() {
         Event::Call(exit(50_000, 2)),
         Event::Call(exit(90_000, 1)),
     ];
-    assert_eq!(read.kept.events(1), wanted);
-    assert_eq!(read.kept.calls(worker), [enter(5000, 3), exit(80_000, 3)]);
+    assert_eq!(read.log.events(1), wanted);
+    assert_eq!(read.log.calls(worker), [enter(5000, 3), exit(80_000, 3)]);
 }
 
 #[test]
@@ -96,7 +92,7 @@ fn a_file_without_an_epoch_has_no_date() {
         exit(50_000, 2),
         exit(90_000, 1),
     ];
-    assert_eq!(read.kept.calls(1), wanted);
+    assert_eq!(read.log.calls(1), wanted);
 }
 
 #[test]
@@ -111,23 +107,23 @@ fn an_epoch_is_for_the_events_after_it() {
         enter(later + 1000, 2),
         exit(later + 90_000, 2),
     ];
-    assert_eq!(read.kept.calls(1), wanted);
+    assert_eq!(read.log.calls(1), wanted);
 }
 
 #[test]
-fn an_unknown_option_is_skipped_and_told() {
+fn an_unknown_option_is_skipped_and_reported() {
     let read = read_golden("unknown_option");
-    assert_eq!(read.kept.calls(1), [enter(1000, 1), exit(90_000, 1)]);
-    assert_eq!(told(&read), [23]);
-    let what = &read.diagnostics[0].what;
-    assert!(what.contains("\"thread_name\""), "{what}");
+    assert_eq!(read.log.calls(1), [enter(1000, 1), exit(90_000, 1)]);
+    assert_eq!(read.offsets(), [23]);
+    let message = &read.diagnostics[0].what;
+    assert!(message.contains("\"thread_name\""), "{message}");
 }
 
 #[test]
 fn the_examples_of_the_document() {
     let read = read_golden("seed_metadata_only");
     assert_eq!(read.info.clock.anchor, Some((Ticks(0), EPOCH)));
-    assert_eq!((read.kept.count(), read.diagnostics.len()), (0, 0));
+    assert_eq!((read.log.count(), read.diagnostics.len()), (0, 0));
     let read = read_golden("seed_event_array");
     assert_eq!(read.diagnostics, []);
     let text = b"Test=123 Test2=[123.456, 789.0]".to_vec();
@@ -137,7 +133,7 @@ fn the_examples_of_the_document() {
         Event::Custom(100, None, text),
         Event::Call(exit(200, 1)),
     ];
-    assert_eq!(read.kept.events(1 << 63 | 1 << 32), wanted);
+    assert_eq!(read.log.events(1 << 63 | 1 << 32), wanted);
     assert_eq!(names(&read), [(1, "My event")]);
 }
 
@@ -145,8 +141,8 @@ fn the_examples_of_the_document() {
 fn a_cut_file_gives_what_is_whole() {
     let read = read_golden("truncated");
     assert_eq!(read.info.threads.len(), 1);
-    assert_eq!(read.kept.calls(1).len(), 4);
-    assert_eq!(told(&read), [161]);
+    assert_eq!(read.log.calls(1).len(), 4);
+    assert_eq!(read.offsets(), [161]);
     let wanted = "at byte 161: the packet should have 48 bytes, but the file ends 5 bytes before \
                   that; 43 bytes are skipped";
     assert_eq!(read.diagnostics[0].to_string(), wanted);
@@ -163,7 +159,7 @@ fn a_file_of_hephs_own() {
     let counts = |wanted: Edge| {
         let mut counts = [0; 3];
         for thread in &read.info.threads {
-            let calls = read.kept.calls(thread.id.0);
+            let calls = read.log.calls(thread.id.0);
             let stream = if is_lane(thread) { 1 } else { thread.id.0 };
             counts[stream as usize] += calls.iter().filter(|call| call.edge == wanted).count();
         }
@@ -172,7 +168,7 @@ fn a_file_of_hephs_own() {
     assert_eq!(counts(Edge::Entry), [12, 72, 6]);
     assert_eq!(counts(Edge::Exit), [12, 72, 6]);
     for thread in [0, 1, 2] {
-        let calls = read.kept.calls(thread);
+        let calls = read.log.calls(thread);
         assert!(calls.is_sorted_by_key(|call| call.time), "thread {thread}");
     }
     assert_eq!(
@@ -186,7 +182,7 @@ fn a_file_of_hephs_own() {
     let (mut calls, mut total) = (0, 0);
     for thread in &read.info.threads {
         let mut stack: CallStack = CallStack::new();
-        for call in read.kept.calls(thread.id.0) {
+        for call in read.log.calls(thread.id.0) {
             stack.call(&call, |ended| {
                 let counts = Some(ended.call.function) == receiving && !ended.clipped;
                 calls += u32::from(counts);
@@ -199,18 +195,18 @@ fn a_file_of_hephs_own() {
         .info
         .functions
         .iter()
-        .find(|one| one.name == "printing message");
+        .find(|function| function.name == "printing message");
     let printing = printing.expect("a function of the example").id.0;
     let place = |event: &Event| *event == with(call(83_724_942, printing, Edge::Entry));
     let at = read
-        .kept
+        .log
         .events(2)
         .iter()
         .position(place)
         .expect("its entry");
     let text = b"message=\"First message: Hello World!\"".to_vec();
     assert_eq!(
-        read.kept.events(2)[at + 1],
+        read.log.events(2)[at + 1],
         Event::Custom(83_724_942, None, text)
     );
 }

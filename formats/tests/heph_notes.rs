@@ -3,17 +3,10 @@
 use crate::common::{Event, Random, enter, exit, hex, list, read, thread};
 use crate::fuzz::test_output::TestOutput;
 use crate::notes::{TEXT, random_note};
-use crate::notes_formats::{HOSTILE, around, encoded, event, few, table, write};
+use crate::notes_formats::{HOSTILE, around, encoded, event, few, table, write, written_bytes};
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{FieldValue, Note};
 use fdr_formats::{Sink, TraceInfo, registry};
-
-fn bytes(place: &TestOutput) -> Vec<u8> {
-    let TestOutput::Bytes(bytes) = place else {
-        panic!("a stream");
-    };
-    bytes.lock().expect("no writer panicked").clone()
-}
 
 #[test]
 fn what_is_written_is_typed_by_hand() {
@@ -28,17 +21,17 @@ fn what_is_written_is_typed_by_hand() {
          0008 6664723a6e6f7465 04 0013 3530303030303330632e313030303030303030 \
          0005 76616c7565 02 fffffffffffffffe",
     );
-    let bytes = bytes(&place);
+    let bytes = written_bytes(&place);
     let found = bytes.windows(packet.len()).filter(|at| *at == packet);
     assert_eq!(found.count(), 1, "{}", list(&bytes)[9].3);
     // A name of notes says what it is: 1 the name of an event.
-    let what = hex("0004 77686174 01 0000000000000001");
-    let found = bytes.windows(what.len()).filter(|at| *at == what);
+    let attribute = hex("0004 77686174 01 0000000000000001");
+    let found = bytes.windows(attribute.len()).filter(|at| *at == attribute);
     assert_eq!(found.count(), 2, "two names of events");
     // And the packet alone is the note.
     let read = read(&packet).expect("a packet");
     let note = event(5, 3, 0, &[(0, FieldValue::Signed(-2))]);
-    assert_eq!(read.kept.events(7), [encoded(2000, &note)]);
+    assert_eq!(read.log.events(7), [encoded(2000, &note)]);
     assert_eq!(read.diagnostics, []);
 }
 
@@ -67,7 +60,7 @@ fn no_packet_is_longer_than_heph_takes() {
     }
     let (place, losses, _) = write("heph", &info, &around(&notes));
     assert_eq!(losses, "");
-    let bytes = bytes(&place);
+    let bytes = written_bytes(&place);
     let lines = list(&bytes);
     assert!(lines.len() > 1000);
     for (offset, size, kind, detail) in lines {
@@ -96,7 +89,7 @@ fn a_task_is_a_substream_of_its_thread() {
     let events = around(&[task(9), task(1 << 40)]);
     let (place, losses, _) = write("heph", &info, &events);
     assert_eq!(losses, "");
-    let bytes = bytes(&place);
+    let bytes = written_bytes(&place);
     let lines = list(&bytes);
     let of_tasks: Vec<&str> = lines
         .iter()
@@ -109,7 +102,7 @@ fn a_task_is_a_substream_of_its_thread() {
     // They are no threads of their own.
     let read = read(&bytes).expect("a trace");
     assert_eq!(read.info.threads, [thread(7)]);
-    assert_eq!(read.kept.events(7), events);
+    assert_eq!(read.log.events(7), events);
 }
 
 #[test]
@@ -133,9 +126,9 @@ fn tasks_on_substreams_come_back() {
     }
     let losses = writer.finish().expect("a trace").to_string();
     assert_eq!(losses, "");
-    let read = read(&bytes(&place)).expect("a trace");
+    let read = read(&written_bytes(&place)).expect("a trace");
     assert_eq!(read.info.threads.len(), 1, "{:?}", read.info.threads);
-    assert_eq!(read.kept.events(own.id.0), events);
+    assert_eq!(read.log.events(own.id.0), events);
 }
 
 #[test]
@@ -145,7 +138,7 @@ fn appended_traces_keep_their_own_names() {
     let other = table(&[(2, "other::accepted", FunctionKind::Event)]);
     let notes = [event(2, 0, 0, &[(0, FieldValue::Unsigned(1))])];
     let (second, ..) = write("heph", &other, &around(&notes));
-    let both = [bytes(&first), bytes(&second)].concat();
+    let both = [written_bytes(&first), written_bytes(&second)].concat();
     let read = read(&both).expect("two traces");
     let id = |name: &str| {
         let mut functions = read.info.functions.iter();
@@ -157,10 +150,9 @@ fn appended_traces_keep_their_own_names() {
     let Event::Note(_, kind, body) = encoded(0, &wanted) else {
         panic!("a note");
     };
-    let mut all = read.kept.threads.iter().flat_map(|(_, events)| events);
-    let is_it =
-        |event: &Event| matches!(event, Event::Note(_, of, found) if *of == kind && *found == body);
-    assert!(all.any(is_it), "{:?}", read.kept.threads);
+    let mut all = read.log.threads.iter().flat_map(|(_, events)| events);
+    let is_it = |event: &Event| matches!(event, Event::Note(_, other, found) if *other == kind && *found == body);
+    assert!(all.any(is_it), "{:?}", read.log.threads);
 }
 
 #[test]
@@ -168,7 +160,7 @@ fn damaged_attributes_are_shown_as_they_are() {
     let (info, _) = few();
     let note = event(5, 3, 0, &[(0, FieldValue::Signed(-2))]);
     let (place, ..) = write("heph", &info, &around(&[note]));
-    let bytes = bytes(&place);
+    let bytes = written_bytes(&place);
     let at = bytes.windows(9).position(|at| at == b"50000030c");
     let at = at.expect("the word of the class");
     for (digit, what) in [(b'x', "no word"), (b'0', "another kind")] {
@@ -181,9 +173,9 @@ fn damaged_attributes_are_shown_as_they_are() {
         };
         let wanted = Event::Custom(2000, None, text.as_bytes().to_vec());
         assert!(
-            read.kept.events(7).contains(&wanted),
+            read.log.events(7).contains(&wanted),
             "{what}: {:?}",
-            read.kept.events(7)
+            read.log.events(7)
         );
     }
 }

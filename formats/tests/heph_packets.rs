@@ -3,7 +3,7 @@
 //! length come back.
 
 use crate::common::heph::{
-    Shared, epoch, event, events, function, intact, named, number, text, told_info, write,
+    Shared, call_events, complete_info, epoch, event, function, intact, named, number, text, write,
     write_threads,
 };
 use crate::common::heph_packets::{FACTS, Packet, Value, convertible, packets};
@@ -36,7 +36,7 @@ fn lengths() -> impl Iterator<Item = usize> {
 
 /// A trace that says all there is to say, with one text everywhere.
 fn info(name: &str) -> TraceInfo {
-    let mut info = told_info();
+    let mut info = complete_info();
     info.program = name.into();
     info.reason = name.into();
     info.clock.name = name.into();
@@ -83,7 +83,7 @@ fn short_packets_hold_names_of_any_length() {
     for length in lengths() {
         let name = name(length, 0);
         let info = info(&name);
-        let told = [
+        let events = [
             Event::Wall(u64::MAX, 999_999),
             Event::Cpu(5000, u32::MAX - 1),
             Event::Call(enter(5000, 3)),
@@ -98,12 +98,12 @@ fn short_packets_hold_names_of_any_length() {
             Event::Call(exit(75_000, 3)),
         ];
         let thread = thread(1 << 40, &name);
-        let (bytes, losses) = write_threads(&info, &[(thread.clone(), told.to_vec())]);
+        let (bytes, losses) = write_threads(&info, &[(thread.clone(), events.to_vec())]);
         // The thread's number, and nothing else.
         assert_eq!(losses.iter().count(), 1, "{losses}");
         let packets = convertible(&bytes);
         // The first one's own name is a function's whole name, in the listing of another program.
-        let described = packets.iter().filter(|one| one.description == name);
+        let described = packets.iter().filter(|packet| packet.description == name);
         assert_eq!(
             described.count(),
             if length <= 50 {
@@ -113,7 +113,7 @@ fn short_packets_hold_names_of_any_length() {
             }
         );
         let read = intact(&bytes);
-        assert_eq!(read.kept.events(1 << 40), told, "{length}");
+        assert_eq!(read.log.events(1 << 40), events, "{length}");
         assert_eq!(read.info.threads, [thread], "{length}");
         let mut functions = info.functions.clone();
         functions.sort_by_key(|function| function.id);
@@ -130,103 +130,110 @@ fn short_packets_hold_names_of_any_length() {
 
 #[test]
 fn calls_with_all_that_they_can_have() {
-    let mut info = told_info();
+    let mut info = complete_info();
     info.functions = (0..130)
         .map(|at| function(at + 1, &name(4 + at as usize, at as usize), "", 0))
         .collect();
-    let (mut told, mut time) = (Vec::new(), 1000);
+    let (mut events, mut time) = (Vec::new(), 1000);
     for id in 1..=130 {
         for bits in 0..16_u64 {
             for arguments in [0_u64, 1, 2, 3, 9] {
                 time += 10_000;
-                let given = |bit: u64| bits >> bit & 1 == 1;
+                let has_bit = |bit: u64| bits >> bit & 1 == 1;
                 let entry = Call {
                     has_arguments: arguments > 0,
-                    synthetic: given(0),
+                    synthetic: has_bit(0),
                     ..enter(time, id)
                 };
-                let edge = if given(1) { Edge::TailExit } else { Edge::Exit };
+                let edge = if has_bit(1) {
+                    Edge::TailExit
+                } else {
+                    Edge::Exit
+                };
                 let left = Call {
-                    synthetic: given(2),
+                    synthetic: has_bit(2),
                     ..call(time + 5000, id, edge)
                 };
-                told.push(Event::Call(entry));
+                events.push(Event::Call(entry));
                 let value = |nth| u64::MAX - bits - 100 * nth;
-                told.extend((0..arguments).map(|nth| Event::Argument(value(nth))));
-                if given(3) {
-                    told.push(Event::Cpu(time + 5000, (time / 10_000) as u32));
+                events.extend((0..arguments).map(|nth| Event::Argument(value(nth))));
+                if has_bit(3) {
+                    events.push(Event::Cpu(time + 5000, (time / 10_000) as u32));
                 }
-                told.push(Event::Call(left));
+                events.push(Event::Call(left));
             }
         }
     }
-    let (bytes, losses) = write_threads(&info, &[(named(9, "main"), told.clone())]);
+    let (bytes, losses) = write_threads(&info, &[(named(9, "main"), events.clone())]);
     assert!(losses.is_empty(), "{losses}");
     let packets = convertible(&bytes);
     assert_eq!(
-        packets.iter().filter(|one| one.stream == 9).count(),
+        packets.iter().filter(|packet| packet.stream == 9).count(),
         130 * 16 * 5
     );
     assert!(
-        intact(&bytes).kept.events(9) == told,
+        intact(&bytes).log.events(9) == events,
         "a call is another one"
     );
 }
 
 #[test]
 fn payloads_of_text_are_cut_between_letters() {
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for (at, length) in (1..).zip(lengths()) {
         let text = name(length, at);
-        told.push(Event::Custom(10_000 * at as u64, None, text.into_bytes()));
+        events.push(Event::Custom(10_000 * at as u64, None, text.into_bytes()));
     }
-    told.push(Event::Custom(90_000_000, Some(1), Vec::new()));
-    let (bytes, losses) = write_threads(&told_info(), &[(named(9, "main"), told.clone())]);
+    events.push(Event::Custom(90_000_000, Some(1), Vec::new()));
+    let (bytes, losses) = write_threads(&complete_info(), &[(named(9, "main"), events.clone())]);
     assert!(losses.is_empty() && losses.notes().count() == 0);
     let _ = convertible(&bytes);
     assert!(
-        intact(&bytes).kept.events(9) == told,
+        intact(&bytes).log.events(9) == events,
         "a payload is another one"
     );
 }
 
 #[test]
 fn arrays_are_payloads_and_no_text() {
-    let told = vec![Event::Custom(2000, None, vec![0xff; 500])];
-    let (bytes, losses) = write_threads(&told_info(), &[(named(9, "main"), told)]);
+    let events = vec![Event::Custom(2000, None, vec![0xff; 500])];
+    let (bytes, losses) = write_threads(&complete_info(), &[(named(9, "main"), events)]);
     assert!(losses.is_empty());
     let notes: Vec<u64> = losses.notes().map(|(_, count)| count).collect();
     assert_eq!(notes, [1]);
     let (epoch, packets) = packets(&bytes);
     assert!(epoch.is_some());
-    let arrays: Vec<_> = packets.iter().filter(|one| one.is_array()).collect();
+    let arrays: Vec<_> = packets.iter().filter(|packet| packet.is_array()).collect();
     assert_eq!(arrays.len(), 1);
     assert_eq!(arrays[0].description, "fdr:custom");
 }
 
 #[test]
-fn a_function_is_told_whole_before_its_call() {
-    let mut info = told_info();
+fn a_function_is_described_before_its_call() {
+    let mut info = complete_info();
     let long = name(3000, 7);
     info.functions = vec![function(3, &long, "", 0)];
-    let calls = events(&[enter(2000, 3), exit(9000, 3)]);
+    let calls = call_events(&[enter(2000, 3), exit(9000, 3)]);
     let (bytes, _) = write_threads(&info, &[(named(9, "main"), calls)]);
     let packets = convertible(&bytes);
     let first = packets
         .iter()
-        .position(|one| one.description == "fdr:function");
+        .position(|packet| packet.description == "fdr:function");
     let first = first.expect("a function");
     let fact = &packets[first];
-    let of = u64::from(FACTS) << 32 | u64::from(fact.counter);
+    let event_id = u64::from(FACTS) << 32 | u64::from(fact.counter);
     let further = packets[first + 1..].iter();
     let further: Vec<_> = further
-        .take_while(|one| one.description == "fdr:more")
+        .take_while(|packet| packet.description == "fdr:more")
         .collect();
-    for one in &further {
-        assert_eq!(one.stream, FACTS);
-        assert_eq!(one.attributes[0], ("of".into(), Value::Unsigned(of)));
+    for packet in &further {
+        assert_eq!(packet.stream, FACTS);
+        assert_eq!(
+            packet.attributes[0],
+            ("of".into(), Value::Unsigned(event_id))
+        );
     }
-    let parts = further.iter().map(|one| one.text("name"));
+    let parts = further.iter().map(|packet| packet.text("name"));
     let whole: String = [fact.text("name")].into_iter().chain(parts).collect();
     assert_eq!(whole, long);
     let call = packets.last().expect("a call");
@@ -241,7 +248,7 @@ fn a_function_is_told_whole_before_its_call() {
 #[test]
 fn no_two_events_begin_in_one_microsecond() {
     // The epoch is 500 ns after a whole microsecond: one begins at 500 ns of the trace's own time.
-    let mut info = told_info();
+    let mut info = complete_info();
     info.clock.anchor = Some((Ticks(0), 1_700_000_000_000_000_500));
     let calls = [
         enter(10_400, 3),
@@ -255,11 +262,11 @@ fn no_two_events_begin_in_one_microsecond() {
         enter(11_500, 3),
         exit(90_000, 3),
     ];
-    let mut told = events(&calls);
-    told.push(Event::Custom(90_000, None, b"text".to_vec()));
-    told.push(Event::Lost(7));
-    let other = events(&[enter(10_400, 3), exit(10_500, 3)]);
-    let threads = [(named(1, ""), told), (named(2, ""), other)];
+    let mut events = call_events(&calls);
+    events.push(Event::Custom(90_000, None, b"text".to_vec()));
+    events.push(Event::Lost(7));
+    let other = call_events(&[enter(10_400, 3), exit(10_500, 3)]);
+    let threads = [(named(1, ""), events), (named(2, ""), other)];
     let (bytes, losses) = write_threads(&info, &threads);
     // One entry, one entry, the loss: each is on a row, which is a substream.
     let packets = convertible(&bytes);
@@ -268,14 +275,14 @@ fn no_two_events_begin_in_one_microsecond() {
     assert_eq!(on_rows.len(), 3, "{on_rows:#?}");
     let read = intact(&bytes);
     assert_eq!(read.info.threads.len(), 2);
-    assert_eq!(read.kept.events(1), threads[0].1);
+    assert_eq!(read.log.events(1), threads[0].1);
     let notes: Vec<_> = losses.notes().collect();
     assert_eq!(notes.len(), 1, "{notes:?}");
     assert_eq!(notes[0].1, 3);
     assert!(notes[0].0.contains("convert_trace"));
     assert!(losses.is_empty(), "nothing is lost by it");
     // No two begin together: there is nothing to tell.
-    let calls = events(&[
+    let calls = call_events(&[
         enter(10_400, 3),
         enter(10_500, 9),
         exit(10_600, 9),
@@ -288,33 +295,33 @@ fn no_two_events_begin_in_one_microsecond() {
 
 /// Calls of a few ns. `whole`: they nest, and time never goes back.
 fn dense(random: &mut Random, whole: bool) -> Vec<Event> {
-    let (mut time, mut open, mut told) = (1_000_000, Vec::new(), Vec::new());
+    let (mut time, mut open, mut events) = (1_000_000, Vec::new(), Vec::new());
     for _ in 0..500 {
         time += random.below(90);
         let id = 3 + 6 * random.below(2) as u32;
         match random.below(10) {
-            0 => told.push(Event::Custom(time, None, b"text".to_vec())),
+            0 => events.push(Event::Custom(time, None, b"text".to_vec())),
             1 if !whole => time -= random.below(3000),
-            2 if !whole => told.push(Event::Call(exit(time, id))),
-            3 if !whole => told.push(Event::Lost(random.below(5))),
+            2 if !whole => events.push(Event::Call(exit(time, id))),
+            3 if !whole => events.push(Event::Lost(random.below(5))),
             4..7 => {
                 if let Some(id) = open.pop() {
                     time += 1;
-                    told.push(Event::Call(exit(time, id)));
+                    events.push(Event::Call(exit(time, id)));
                 }
             }
             _ => {
                 time += 1;
                 open.push(id);
-                told.push(Event::Call(enter(time, id)));
+                events.push(Event::Call(enter(time, id)));
             }
         }
     }
     while let Some(id) = open.pop().filter(|_| whole) {
         time += 1;
-        told.push(Event::Call(exit(time, id)));
+        events.push(Event::Call(exit(time, id)));
     }
-    told
+    events
 }
 
 #[test]
@@ -323,7 +330,7 @@ fn dense_calls_are_exact_and_apart() {
         let mut random = Random(seed * 0x9e37_79b9);
         let whole = seed % 2 == 0;
         let threads = [1, 2, 1 << 40].map(|id| (named(id, ""), dense(&mut random, whole)));
-        let (bytes, losses) = write_threads(&told_info(), &threads);
+        let (bytes, losses) = write_threads(&complete_info(), &threads);
         let _ = convertible(&bytes);
         assert!(
             losses
@@ -332,8 +339,8 @@ fn dense_calls_are_exact_and_apart() {
         );
         let read = common::read(&bytes).expect("readable");
         assert_eq!(read.info.threads.len(), 3, "seed {seed}");
-        for (thread, told) in threads.iter().filter(|_| whole) {
-            assert_eq!(&read.kept.events(thread.id.0), told, "seed {seed}");
+        for (thread, events) in threads.iter().filter(|_| whole) {
+            assert_eq!(&read.log.events(thread.id.0), events, "seed {seed}");
         }
     }
 }
@@ -357,8 +364,8 @@ fn a_late_reader_gets_short_packets_too() {
     late.extend(&out.bytes()[before..]);
     for bytes in [&late, &out.bytes()] {
         let packets = convertible(bytes);
-        let facts = packets.iter().filter(|one| one.stream == FACTS);
-        let numbers: Vec<u32> = facts.map(|one| one.counter).collect();
+        let facts = packets.iter().filter(|packet| packet.stream == FACTS);
+        let numbers: Vec<u32> = facts.map(|packet| packet.counter).collect();
         assert!(
             numbers
                 .windows(2)
@@ -367,16 +374,17 @@ fn a_late_reader_gets_short_packets_too() {
         assert_eq!(intact(bytes).info.functions.len(), 4);
     }
     let read = intact(&late);
-    assert_eq!(read.kept.calls(7), [enter(30_000, 3), exit(40_000, 3)]);
+    assert_eq!(read.log.calls(7), [enter(30_000, 3), exit(40_000, 3)]);
     assert_eq!(read.info.threads[0].name, long);
     assert_eq!(read.info.threads[0].counts, None);
 }
 
 #[test]
-fn what_continues_nothing_is_told_and_skipped() {
-    let of = |stream: u32, counter: u32| number("of", u64::from(stream) << 32 | u64::from(counter));
-    let more = |counter, of: Vec<u8>, attribute: Vec<u8>| {
-        let attributes = [of, attribute].concat();
+fn what_continues_nothing_is_reported_and_skipped() {
+    let event_id =
+        |stream: u32, counter: u32| number("of", u64::from(stream) << 32 | u64::from(counter));
+    let more = |counter, event_id: Vec<u8>, attribute: Vec<u8>| {
+        let attributes = [event_id, attribute].concat();
         event((FACTS, counter, 0), (0, 0), b"fdr:more", &attributes)
     };
     let name = |counter, attributes: &[Vec<u8>]| {
@@ -386,27 +394,31 @@ fn what_continues_nothing_is_told_and_skipped() {
     let flags = number("flags", 8);
     let parts = [
         epoch(5),
-        more(0, of(FACTS, 9), text("name", "nobody's")),
+        more(0, event_id(FACTS, 9), text("name", "nobody's")),
         name(1, &[number("id", 3), text("name", "al")]),
-        more(2, of(FACTS, 1), text("name", "ph")),
-        more(3, of(FACTS, 1), text("name", "a")),
-        more(4, of(FACTS, 4), text("name", "itself")),
+        more(2, event_id(FACTS, 1), text("name", "ph")),
+        more(3, event_id(FACTS, 1), text("name", "a")),
+        more(4, event_id(FACTS, 4), text("name", "itself")),
         event((1, 0, 0), (10, 20), b"alpha", &flags),
-        more(5, of(1, 1), number("argument", 1)),
+        more(5, event_id(1, 1), number("argument", 1)),
         event((1, 1, 0), (30, 40), b"alpha", &flags),
-        more(6, of(1, 1), number("argument", 2)),
-        more(7, of(1, 1), number("argument", 3)),
+        more(6, event_id(1, 1), number("argument", 2)),
+        more(7, event_id(1, 1), number("argument", 3)),
         event((1, 2, 0), (50, 60), b"alpha", &flags),
     ];
     let read = common::read(&parts.concat()).expect("a trace");
-    let what: Vec<&str> = read.diagnostics.iter().map(|told| &*told.what).collect();
+    let what: Vec<&str> = read
+        .diagnostics
+        .iter()
+        .map(|diagnostic| &*diagnostic.what)
+        .collect();
     let wanted = "the event that this one continues is not in front of it; it is skipped";
     assert_eq!(what, [wanted; 3]);
     let offset = |nth: usize| parts[..nth].concat().len() as u64;
-    let offsets: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
+    let offsets = read.offsets();
     assert_eq!(offsets, [1, 5, 7].map(offset));
     assert_eq!(read.info.functions, [function(3, "alpha", "", 0)]);
-    let arguments = read.kept.events(1).iter();
+    let arguments = read.log.events(1).iter();
     let arguments: Vec<&Event> = arguments
         .filter(|event| matches!(event, Event::Argument(_)))
         .collect();
@@ -415,7 +427,7 @@ fn what_continues_nothing_is_told_and_skipped() {
 
 #[test]
 fn undated_traces_begin_at_stated_times() {
-    let mut info = told_info();
+    let mut info = complete_info();
     info.clock.anchor = None;
     let (bytes, _) = write(&info, |writer| writer.thread(&named(1, "")));
     let (epoch, events) = packets(&bytes);

@@ -2,7 +2,7 @@
 //! substreams.
 
 use crate::common::heph::{
-    as_calls, event, events, feed, intact, named, through, told_info, write, write_threads,
+    as_calls, call_events, complete_info, event, feed, intact, named, through, write, write_threads,
 };
 use crate::common::{
     Event, Random, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list, program,
@@ -20,14 +20,14 @@ fn random_programs_come_back() {
         let threads: Vec<_> = (0..1 + random.below(3))
             .map(|id| (thread(100 + id), strictly(program(&mut random))))
             .collect();
-        let (bytes, losses) = write_threads(&told_info(), &threads);
+        let (bytes, losses) = write_threads(&complete_info(), &threads);
         let lost: Vec<_> = losses.iter().map(|(what, _)| what).collect();
         let known = "changes of CPU without a call before the next one: left out";
         assert!(lost.iter().all(|&what| what == known), "{losses}");
         let read = intact(&bytes);
         for (thread, events) in &threads {
             let wanted = as_calls(events);
-            assert_eq!(read.kept.events(thread.id.0), wanted, "round {round}");
+            assert_eq!(read.log.events(thread.id.0), wanted, "round {round}");
             marks += wanted.len();
         }
     }
@@ -56,7 +56,7 @@ fn strictly(mut events: Vec<Event>) -> Vec<Event> {
 fn threads_in_turns_and_counts_at_the_end() {
     let mut random = Random(77);
     let programs: Vec<Vec<Event>> = (0..4).map(|_| strictly(program(&mut random))).collect();
-    let (bytes, _) = write(&told_info(), |writer| {
+    let (bytes, _) = write(&complete_info(), |writer| {
         let longest = programs.iter().map(Vec::len).max().unwrap_or(0);
         let mut at = 0;
         while at < longest {
@@ -82,7 +82,7 @@ fn threads_in_turns_and_counts_at_the_end() {
     });
     let read = intact(&bytes);
     for (id, events) in programs.iter().enumerate() {
-        assert_eq!(read.kept.events(id as u64), as_calls(events), "thread {id}");
+        assert_eq!(read.log.events(id as u64), as_calls(events), "thread {id}");
         let thread = &read.info.threads[id];
         assert_eq!(thread.counts.map(|counts| counts.recorded), Some(id as u64));
         assert_eq!(thread.name, "turn");
@@ -99,17 +99,17 @@ fn what_was_not_measured_stays_so() {
         enter(14, 3),
         synthetic(exit(15, 3)),
     ];
-    let read = through(&told_info(), &[(named(1, ""), events(&calls))]);
-    assert_eq!(read.kept.calls(1), calls);
+    let read = through(&complete_info(), &[(named(1, ""), call_events(&calls))]);
+    assert_eq!(read.log.calls(1), calls);
 }
 
 #[test]
 fn calls_that_do_not_nest_are_made_to() {
     // An exit without entry; calls that are left open, until the moment of the dump.
     let calls = [exit(10, 3), enter(20, 9), enter(30, 3)];
-    let info = told_info();
+    let info = complete_info();
     let Ticks(end) = info.end.expect("an end");
-    let read = through(&info, &[(named(1, ""), events(&calls))]);
+    let read = through(&info, &[(named(1, ""), call_events(&calls))]);
     let wanted = [
         synthetic(enter(10, 3)),
         exit(10, 3),
@@ -118,7 +118,7 @@ fn calls_that_do_not_nest_are_made_to() {
         synthetic(exit(end, 3)),
         synthetic(exit(end, 9)),
     ];
-    assert_eq!(read.kept.calls(1), wanted);
+    assert_eq!(read.log.calls(1), wanted);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn xray_files_come_back_through_heph() {
         if name != "llvm19-demo-v5" {
             assert!(losses.is_empty(), "{name}: {losses}");
         }
-        for (thread, events) in &xray.kept.threads {
+        for (thread, events) in &xray.log.threads {
             let mut wanted = as_calls(events);
             // A thread's first events may be at one time: there, a custom event has no place of its own.
             if name == "v3-mt-epoch" {
@@ -151,7 +151,7 @@ fn xray_files_come_back_through_heph() {
                     |event| !matches!(event, Event::Custom(_, _, data) if data == b"epoch"),
                 );
             }
-            let found = heph.kept.events(thread.0);
+            let found = heph.log.events(thread.0);
             let found: Vec<_> = found
                 .iter()
                 .filter(|event| !matches!(event, Event::Custom(_, _, data) if data == b"epoch"))
@@ -166,15 +166,15 @@ fn xray_files_come_back_through_heph() {
 
 #[test]
 fn losses_have_their_place_and_skip_numbers() {
-    let mut told = vec![Event::Lost(1)];
-    told.extend(events(&[enter(10, 3), enter(20, 9)]));
-    told.push(Event::Lost(4));
-    told.extend(events(&[exit(30, 9)]));
-    told.extend([Event::Lost(u64::MAX), Event::Lost(7)]);
-    told.extend(events(&[exit(40, 3)]));
-    told.push(Event::Lost(1 << 31));
-    let read = through(&told_info(), &[(named(1, ""), told.clone())]);
-    assert_eq!(read.kept.events(1), told);
+    let mut events = vec![Event::Lost(1)];
+    events.extend(call_events(&[enter(10, 3), enter(20, 9)]));
+    events.push(Event::Lost(4));
+    events.extend(call_events(&[exit(30, 9)]));
+    events.extend([Event::Lost(u64::MAX), Event::Lost(7)]);
+    events.extend(call_events(&[exit(40, 3)]));
+    events.push(Event::Lost(1 << 31));
+    let read = through(&complete_info(), &[(named(1, ""), events.clone())]);
+    assert_eq!(read.log.events(1), events);
 }
 
 #[test]
@@ -187,9 +187,9 @@ fn threads_that_no_stream_can_have() {
         u64::MAX,
         0,
     ];
-    let calls = events(&[enter(10, 3), exit(20, 3)]);
+    let calls = call_events(&[enter(10, 3), exit(20, 3)]);
     let threads: Vec<_> = ids.map(|id| (named(id, "n"), calls.clone())).to_vec();
-    let (bytes, losses) = write_threads(&told_info(), &threads);
+    let (bytes, losses) = write_threads(&complete_info(), &threads);
     // 2^40 takes the stream of u32::MAX - 1, the facts that of u32::MAX.
     let counts: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
     assert_eq!(counts, [5], "{losses}");
@@ -197,7 +197,7 @@ fn threads_that_no_stream_can_have() {
     let found: Vec<u64> = read.info.threads.iter().map(|thread| thread.id.0).collect();
     assert_eq!(found, ids);
     for id in ids {
-        assert_eq!(read.kept.calls(id).len(), 2, "{id}");
+        assert_eq!(read.log.calls(id).len(), 2, "{id}");
     }
 }
 
@@ -239,7 +239,7 @@ fn streams_and_substreams_come_back() {
 sampled! { written_files_survive_cuts_and_flips }
 
 fn written_files_survive_cuts_and_flips(step: usize) {
-    let told = [
+    let events = [
         Event::Wall(1, 2),
         Event::Cpu(10, 1),
         Event::Call(enter(20, 3)),
@@ -249,7 +249,10 @@ fn written_files_survive_cuts_and_flips(step: usize) {
         Event::Call(exit(40, 77)),
         Event::Call(exit(50, 3)),
     ];
-    let (bytes, _) = write_threads(&told_info(), &[(named(1 << 40, "main"), told.to_vec())]);
+    let (bytes, _) = write_threads(
+        &complete_info(),
+        &[(named(1 << 40, "main"), events.to_vec())],
+    );
     flip_everywhere(&bytes, step);
     // The thread's number is known once its description is whole.
     let described = list(&bytes)
@@ -257,5 +260,5 @@ fn written_files_survive_cuts_and_flips(step: usize) {
         .position(|line| line.3.contains("fdr:thread"));
     let calls = list(&bytes)[described.expect("a thread") + 1].0 as usize;
     cut_everywhere(&bytes, 8, step);
-    assert!(read(&bytes[..calls]).expect("readable").kept.count() == 0);
+    assert!(read(&bytes[..calls]).expect("readable").log.count() == 0);
 }

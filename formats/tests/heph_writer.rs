@@ -2,16 +2,16 @@
 //! clock and its functions through the writer and back.
 
 use crate::common::heph::{
-    self, as_calls, event, events, function, intact, named, number, text, through, told_info,
-    write, write_threads,
+    self, as_calls, call_events, complete_info, event, function, intact, named, number, text,
+    through, write, write_threads,
 };
 use crate::common::{Event, call, enter, exit, list};
 use fdr_formats::model::Counts;
 use fdr_formats::{Call, Clock, Edge, Function, Thread, Ticks, TraceInfo};
 
-#[test]
-fn every_packet_as_typed_by_hand() {
-    let info = TraceInfo {
+/// A trace of one function.
+fn info_of_packets() -> TraceInfo {
+    TraceInfo {
         clock: Clock {
             anchor: Some((Ticks(500), 1_610_113_734_118_010_500)),
             ..Clock::default()
@@ -21,8 +21,12 @@ fn every_packet_as_typed_by_hand() {
         process: Some(42),
         start: Some(Ticks(1000)),
         ..TraceInfo::default()
-    };
-    let with = Call {
+    }
+}
+
+/// One event of each kind.
+fn events_of_packets() -> Vec<Event> {
+    let with_argument = Call {
         has_arguments: true,
         ..enter(2000, 3)
     };
@@ -30,10 +34,10 @@ fn every_packet_as_typed_by_hand() {
         synthetic: true,
         ..call(2500, 5, Edge::TailExit)
     };
-    let told = [
+    vec![
         Event::Wall(7, 8),
         Event::Cpu(1500, 1),
-        Event::Call(with),
+        Event::Call(with_argument),
         Event::Argument(77),
         Event::Call(enter(2100, 5)),
         Event::Cpu(2200, 2),
@@ -42,35 +46,40 @@ fn every_packet_as_typed_by_hand() {
         Event::Custom(2600, Some(4), b"hi".to_vec()),
         Event::Typed(2700, 6, vec![0xff, 1, 2, 3, 4, 5, 6, 7, 8]),
         Event::Call(exit(3000, 3)),
-    ];
-    let (bytes, losses) = write_threads(&info, &[(named(1, "main"), told.to_vec())]);
-    assert!(losses.is_empty(), "{losses}");
-    let notes: Vec<_> = losses
-        .notes()
-        .map(|(what, count)| (&what[..8], count))
-        .collect();
-    assert_eq!(notes, [("payloads", 1), ("events t", 4)]);
-    let facts = |counter, name: &str, attributes: &[Vec<u8>]| {
-        let place = (u32::MAX, counter, 0);
-        // Each has its own microsecond.
-        let time = 1000 + 1000 * u64::from(counter);
-        event(place, (time, time), name.as_bytes(), &attributes.concat())
-    };
-    // The first event of a microsecond is on no row.
-    let own = |counter, row: u64, times, name: &str, attributes: &[Vec<u8>]| {
-        let substream = if row == 0 { 0 } else { 1u64 << 63 | row };
-        let place = (1, counter, substream);
-        event(place, times, name.as_bytes(), &attributes.concat())
-    };
-    let array = |name, values: &[u64]| {
-        let mut value = (values.len() as u16).to_be_bytes().to_vec();
-        value.extend(values.iter().flat_map(|value| value.to_be_bytes()));
-        heph::attribute(name, 0x81, &value)
-    };
-    let words = [0xff01_0203_0405_0607, 0x0800_0000_0000_0000];
-    let wanted = [
+    ]
+}
+
+/// A packet of the stream of facts. Each has its own microsecond.
+fn facts_packet(counter: u32, name: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let place = (u32::MAX, counter, 0);
+    let time = 1000 + 1000 * u64::from(counter);
+    event(place, (time, time), name.as_bytes(), &attributes.concat())
+}
+
+/// A packet of the thread's stream. The first event of a microsecond is on no row.
+fn thread_packet(
+    counter: u32,
+    row: u64,
+    times: (u64, u64),
+    name: &str,
+    attributes: &[Vec<u8>],
+) -> Vec<u8> {
+    let substream = if row == 0 { 0 } else { 1u64 << 63 | row };
+    let place = (1, counter, substream);
+    event(place, times, name.as_bytes(), &attributes.concat())
+}
+
+fn array(name: &str, values: &[u64]) -> Vec<u8> {
+    let mut value = (values.len() as u16).to_be_bytes().to_vec();
+    value.extend(values.iter().flat_map(|value| value.to_be_bytes()));
+    heph::attribute(name, 0x81, &value)
+}
+
+/// What stands before the first event.
+fn typed_packets_of_trace() -> Vec<Vec<u8>> {
+    vec![
         heph::epoch(1_610_113_734_118_010_000),
-        facts(
+        facts_packet(
             0,
             "fdr:trace",
             &[
@@ -80,7 +89,7 @@ fn every_packet_as_typed_by_hand() {
                 number("anchor_time", 500),
             ],
         ),
-        facts(
+        facts_packet(
             1,
             "fdr:more",
             &[
@@ -88,7 +97,7 @@ fn every_packet_as_typed_by_hand() {
                 number("anchor_unix", 1_610_113_734_118_010_500),
             ],
         ),
-        facts(
+        facts_packet(
             2,
             "fdr:function",
             &[
@@ -98,19 +107,25 @@ fn every_packet_as_typed_by_hand() {
                 number("line", 7),
             ],
         ),
-        facts(
+        facts_packet(
             3,
             "fdr:thread",
             &[number("stream", 1), text("name", "main")],
         ),
-        own(
+    ]
+}
+
+fn typed_packets_of_events() -> Vec<Vec<u8>> {
+    let words = [0xff01_0203_0405_0607, 0x0800_0000_0000_0000];
+    vec![
+        thread_packet(
             0,
             0,
             (1999, 1999),
             "fdr:wall",
             &[number("seconds", 7), number("micros", 8)],
         ),
-        facts(
+        facts_packet(
             4,
             "fdr:thread",
             &[
@@ -119,7 +134,7 @@ fn every_packet_as_typed_by_hand() {
                 text("name", "main"),
             ],
         ),
-        own(
+        thread_packet(
             1,
             1,
             (2100, 2500),
@@ -132,35 +147,49 @@ fn every_packet_as_typed_by_hand() {
             ],
         ),
         // Two events are left out for five records: numbers 2 and 3.
-        own(
+        thread_packet(
             4,
             2,
             (2500, 2500),
             "fdr:lost",
             &[number("records", 5), number("skipped", 2)],
         ),
-        own(
+        thread_packet(
             5,
             3,
             (2600, 2600),
             "fdr:custom",
             &[number("cpu", 4), text("text", "hi")],
         ),
-        own(
+        thread_packet(
             6,
             4,
             (2700, 2700),
             "fdr:typed",
             &[number("kind", 6), number("bytes", 9), array("data", &words)],
         ),
-        own(
+        thread_packet(
             7,
             0,
             (2000, 3000),
             "alpha",
             &[number("cpu", 1), number("argument", 77)],
         ),
-    ];
+    ]
+}
+
+#[test]
+fn every_packet_as_typed_by_hand() {
+    let events = events_of_packets();
+    let threads = [(named(1, "main"), events.clone())];
+    let (bytes, losses) = write_threads(&info_of_packets(), &threads);
+    assert!(losses.is_empty(), "{losses}");
+    let notes: Vec<_> = losses
+        .notes()
+        .map(|(what, count)| (&what[..8], count))
+        .collect();
+    assert_eq!(notes, [("payloads", 1), ("events t", 4)]);
+    let wanted = [typed_packets_of_trace(), typed_packets_of_events()].concat();
     let packets: Vec<_> = list(&bytes);
     assert_eq!(packets.len(), wanted.len());
     for ((offset, size, _, detail), wanted) in packets.iter().zip(&wanted) {
@@ -168,12 +197,12 @@ fn every_packet_as_typed_by_hand() {
         assert_eq!(found, wanted, "{detail}");
     }
     let read = intact(&bytes);
-    assert_eq!(read.kept.events(1), as_calls(&told));
+    assert_eq!(read.log.events(1), as_calls(&events));
 }
 
 #[test]
 fn what_a_trace_says_of_itself_comes_back() {
-    let info = told_info();
+    let info = complete_info();
     let counts = Counts {
         recorded: 10,
         readable: 4,
@@ -188,10 +217,10 @@ fn what_a_trace_says_of_itself_comes_back() {
         counts: Some(counts),
         ..named(7, "main")
     };
-    let calls = events(&[enter(1000, 3), exit(1005, 3)]);
+    let calls = call_events(&[enter(1000, 3), exit(1005, 3)]);
     let read = through(&info, &[(main.clone(), calls), (named(8, ""), vec![])]);
     assert_eq!(read.info.threads, [main, named(8, "")]);
-    assert_eq!(read.kept.events(8), [], "a thread without events is told");
+    assert_eq!(read.log.events(8), [], "a thread without events is known");
     let TraceInfo {
         format,
         clock,
@@ -221,7 +250,7 @@ fn what_a_trace_says_of_itself_comes_back() {
 #[test]
 fn an_empty_trace_is_one() {
     let read = through(&TraceInfo::default(), &[]);
-    assert_eq!((read.info.threads.len(), read.kept.count()), (0, 0));
+    assert_eq!((read.info.threads.len(), read.log.count()), (0, 0));
     assert_eq!(read.info.clock, Clock::default());
     assert_eq!(read.info.start, None);
 }
@@ -229,7 +258,7 @@ fn an_empty_trace_is_one() {
 #[test]
 fn times_are_converted_by_the_clock() {
     let second = 2_500_000_000;
-    let mut info = told_info();
+    let mut info = complete_info();
     info.clock.frequency = second;
     // At 1 s since tick 0 it was that time.
     info.clock.anchor = Some((Ticks(second), 1_700_000_001_000_000_000));
@@ -241,7 +270,7 @@ fn times_are_converted_by_the_clock() {
         exit(second + 7, 9),
         exit(far, 3),
     ];
-    let read = through(&info, &[(named(1, ""), events(&calls))]);
+    let read = through(&info, &[(named(1, ""), call_events(&calls))]);
     assert_eq!(read.info.clock.frequency, 1_000_000_000);
     let anchor = Some((Ticks(1_000_000_000), 1_700_000_001_000_000_000));
     assert_eq!(read.info.clock.anchor, anchor);
@@ -253,12 +282,12 @@ fn times_are_converted_by_the_clock() {
         exit(1_000_000_003, 9),
         exit(year, 3),
     ];
-    assert_eq!(read.kept.calls(1), wanted);
+    assert_eq!(read.log.calls(1), wanted);
     // A kilohertz, up to where nanoseconds leave 64 bits.
     info.clock.frequency = 1000;
     info.clock.anchor = None;
     let last = u64::MAX / 1_000_000;
-    let calls = events(&[
+    let calls = call_events(&[
         enter(1, 3),
         enter(last, 9),
         exit(last + 1, 9),
@@ -267,7 +296,7 @@ fn times_are_converted_by_the_clock() {
     let (bytes, losses) = write_threads(&info, &[(named(1, ""), calls)]);
     assert_eq!(losses.to_string(), "2 times over 2^64 ns: cut");
     let ends = [(1_000_000, u64::MAX), (last * 1_000_000, u64::MAX)];
-    let found = intact(&bytes).kept.calls(1);
+    let found = intact(&bytes).log.calls(1);
     assert_eq!(found[0].time.0, ends[0].0);
     assert_eq!(found[1].time.0, ends[1].0);
     assert_eq!((found[2].time.0, found[3].time.0), (u64::MAX, u64::MAX));
@@ -275,17 +304,17 @@ fn times_are_converted_by_the_clock() {
 
 #[test]
 fn calls_in_one_nanosecond_stay_nested() {
-    let mut info = told_info();
+    let mut info = complete_info();
     (info.clock.frequency, info.clock.anchor) = (10_000_000_000, None);
     let calls = [enter(100, 3), enter(102, 9), exit(190, 9), exit(191, 3)];
-    let read = through(&info, &[(named(1, ""), events(&calls))]);
+    let read = through(&info, &[(named(1, ""), call_events(&calls))]);
     let wanted = [enter(10, 3), enter(10, 9), exit(19, 9), exit(19, 3)];
-    assert_eq!(read.kept.calls(1), wanted);
+    assert_eq!(read.log.calls(1), wanted);
 }
 
 #[test]
 fn epochs_before_1970_are_ours_only() {
-    let mut info = told_info();
+    let mut info = complete_info();
     info.clock.anchor = Some((Ticks(2000), 1500));
     let (bytes, losses) = write_threads(&info, &[]);
     let wanted = "1 epochs before 1970: left out, other readers see no wall-clock time";
@@ -296,7 +325,7 @@ fn epochs_before_1970_are_ours_only() {
 
 #[test]
 fn ambiguous_functions_are_kept_by_number() {
-    let mut info = told_info();
+    let mut info = complete_info();
     info.functions = vec![
         function(1, "same", "a.rs", 1),
         function(2, "same", "b.rs", 2),
@@ -324,7 +353,7 @@ fn ambiguous_functions_are_kept_by_number() {
     });
     assert!(losses.is_empty(), "{losses}");
     let read = intact(&bytes);
-    assert_eq!(read.kept.calls(1), calls);
+    assert_eq!(read.log.calls(1), calls);
     let mut wanted = [info.functions, later.to_vec()].concat();
     wanted.sort_by_key(|function| function.id);
     assert_eq!(read.info.functions, wanted);
@@ -343,7 +372,7 @@ fn ambiguous_functions_are_kept_by_number() {
 
 #[test]
 fn repeated_functions_keep_their_first_name() {
-    let (bytes, losses) = write(&told_info(), |writer| {
+    let (bytes, losses) = write(&complete_info(), |writer| {
         writer.functions(&[function(3, "other", "", 0)]);
     });
     assert_eq!(losses.iter().map(|(_, count)| count).sum::<u64>(), 1);

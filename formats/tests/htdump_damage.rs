@@ -13,10 +13,6 @@ fn parse(stream: &Stream) -> ReadTrace {
     read(&stream.bytes).expect("a readable stream")
 }
 
-fn told(read: &ReadTrace) -> Vec<String> {
-    read.diagnostics.iter().map(ToString::to_string).collect()
-}
-
 #[test]
 fn what_is_no_htdump_is_an_error() {
     let mut zeros = vec![0; 100];
@@ -26,7 +22,7 @@ fn what_is_no_htdump_is_an_error() {
     // All of a stream that was begun: nothing in it, nothing wrong.
     for big in [false, true] {
         let empty = parse(&Stream::new(big));
-        assert!(empty.diagnostics.is_empty() && empty.kept.threads.is_empty());
+        assert!(empty.diagnostics.is_empty() && empty.log.threads.is_empty());
     }
 }
 
@@ -38,13 +34,13 @@ fn a_klass_that_nobody_announced_ends_the_stream() {
     stream.header(99, 20).u64(3).call(30, 5, 1, 1);
     let size = stream.bytes.len() as u64;
     let read = parse(&stream);
-    assert_eq!(read.kept.calls(1).len(), 2);
+    assert_eq!(read.log.calls(1).len(), 2);
     let wanted = format!(
         "at byte {offset}: klass 99 was not announced, so its records have no known size: {} bytes \
          are left out, up to the end",
         size - offset
     );
-    assert_eq!(told(&read), [wanted]);
+    assert_eq!(read.messages(), [wanted]);
     let (at, bytes, kind, _) = list(&stream.bytes).pop().expect("lines");
     assert_eq!((at, bytes, &*kind), (offset, size - offset, "Skipped"));
 }
@@ -69,20 +65,20 @@ fn reading_goes_on_where_another_stream_begins() {
                 again.core().hawktracer().mapping(2, "g").call(30, 5, 1, 2);
                 stream.bytes.extend(again.bytes);
                 let read = parse(&stream);
-                let times: Vec<u64> = read.kept.calls(1).iter().map(|call| call.time.0).collect();
+                let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
                 assert_eq!(times, [10, 15, 30, 35], "cut after {cut} bytes");
-                let told = told(&read);
-                assert_eq!(told.len(), 1, "{told:?}");
+                let messages = read.messages();
+                assert_eq!(messages.len(), 1, "{messages:?}");
                 let (at, end) = (
                     format!("at byte {damage}: "),
                     format!(
                         "is not whole: {cut} bytes are left out, up to byte {resumed}, where another stream begins"
                     ),
                 );
-                let is_header = told[0].contains("was not announced");
+                let is_header = messages[0].contains("was not announced");
                 assert!(
-                    told[0].starts_with(&at) && (is_header || told[0].ends_with(&end)),
-                    "{told:?}"
+                    messages[0].starts_with(&at) && (is_header || messages[0].ends_with(&end)),
+                    "{messages:?}"
                 );
             }
         }
@@ -113,13 +109,13 @@ fn the_next_stream_is_found_wherever_it_lies() {
         again.core().hawktracer().mapping(2, "g").call(30, 5, 1, 2);
         stream.bytes.extend(again.bytes);
         let read = parse(&stream);
-        assert_eq!(read.kept.calls(1).len(), 4, "{distance} bytes");
+        assert_eq!(read.log.calls(1).len(), 4, "{distance} bytes");
         let wanted = format!(
             "at byte {offset}: klass 99 was not announced, so its records have no known size: {} \
              bytes are left out, up to byte {next}, where another stream begins",
             next - offset
         );
-        assert_eq!(told(&read), [wanted]);
+        assert_eq!(read.messages(), [wanted]);
     }
 }
 
@@ -180,21 +176,21 @@ fn klasses_that_cannot_be_read_are_named() {
             },
         ),
     ];
-    for (what, announce) in cases {
+    for (problem, announce) in cases {
         let mut stream = Stream::new(false);
         announce(&mut stream);
         let offset = stream.bytes.len();
         stream.header(50, 1).u64(1);
         let wanted = format!(
-            "at byte {offset}: {what}, so its records have no known size: 28 bytes are left out, up \
+            "at byte {offset}: {problem}, so its records have no known size: 28 bytes are left out, up \
              to the end"
         );
-        assert_eq!(told(&parse(&stream)), [wanted]);
+        assert_eq!(parse(&stream).messages(), [wanted]);
     }
 }
 
 #[test]
-fn odd_descriptions_are_told_where_they_stand() {
+fn odd_descriptions_are_reported_where_they_stand() {
     let mut stream = Stream::new(false);
     let offset = stream.bytes.len();
     stream.field(70, 99, 8, "uint64_t", "a");
@@ -224,8 +220,8 @@ fn odd_descriptions_are_told_where_they_stand() {
         ),
     ];
     assert_eq!(
-        told(&read),
-        wanted.map(|(at, what)| format!("at byte {at}: {what}"))
+        read.messages(),
+        wanted.map(|(at, problem)| format!("at byte {at}: {problem}"))
     );
 }
 
@@ -235,27 +231,27 @@ fn more_problems_than_are_listed_are_counted() {
     for nth in 0..300 {
         stream.field(1000 + nth, 99, 8, "uint64_t", "a");
     }
-    let told = told(&parse(&stream));
-    assert_eq!(told.len(), 101);
+    let messages = parse(&stream).messages();
+    assert_eq!(messages.len(), 101);
     assert!(
-        told[100].ends_with("200 more problems are not listed"),
+        messages[100].ends_with("200 more problems are not listed"),
         "{}",
-        told[100]
+        messages[100]
     );
 }
 
 /// Asserts how often a stream is read, in all of its passes.
-fn is_read_cheaply(what: &str, bytes: Vec<u8>, times: u64) {
+fn is_read_cheaply(case: &str, bytes: Vec<u8>, times: u64) {
     let size = bytes.len() as u64;
     let count = Arc::new(AtomicU64::new(0));
     let source =
         registry::open(Box::new(CountingBytes(bytes, Arc::clone(&count)))).expect("readable");
-    let mut kept = crate::common::EventLog::default();
-    source.decode(0, &mut kept, &|_| {}).expect("readable");
+    let mut log = crate::common::EventLog::default();
+    source.decode(0, &mut log, &|_| {}).expect("readable");
     let read = count.load(Ordering::Relaxed);
     assert!(
         read <= times * size + (1 << 20),
-        "{what}: {read} bytes of {size} were read"
+        "{case}: {read} bytes of {size} were read"
     );
 }
 
@@ -295,7 +291,7 @@ fn cuts_and_flips_of_what_we_write(step: usize) {
             bytes[place] ^= mask;
             let read = read(&bytes).expect("the byte order is as it was");
             assert!(
-                read.kept.count() <= 16,
+                read.log.count() <= 16,
                 "byte {place}: events out of nothing"
             );
             assert!(
@@ -326,7 +322,7 @@ fn hostile_streams_cost_what_their_size_explains() {
         }
     }
     let read = parse(&stream);
-    assert_eq!((read.kept.count(), read.diagnostics.len()), (4000, 0));
+    assert_eq!((read.log.count(), read.diagnostics.len()), (4000, 0));
     is_read_cheaply("a klass that flips", stream.bytes, 8);
 
     // Layouts that take more memory than their description.
@@ -344,11 +340,11 @@ fn hostile_streams_cost_what_their_size_explains() {
         let size = stream.bytes.len() + 8 * 1000;
         stream.bytes.resize(size, 0);
     }
-    let told = told(&parse(&stream));
-    assert_eq!(told.len(), 1);
+    let messages = parse(&stream).messages();
+    assert_eq!(messages.len(), 1);
     assert!(
-        told[0].contains("klasses change more often than any program's"),
-        "{told:?}"
+        messages[0].contains("klasses change more often than any program's"),
+        "{messages:?}"
     );
 
     // Many beginnings of streams, each with a text behind it that does not end.
@@ -392,8 +388,8 @@ fn long_names_are_not_given_with_every_record() {
         stream.header(92, nth);
     }
     let read = parse(&stream);
-    assert_eq!((read.kept.count(), read.diagnostics.len()), (50, 0));
-    for event in read.kept.events(0) {
+    assert_eq!((read.log.count(), read.diagnostics.len()), (50, 0));
+    for event in read.log.events(0) {
         let Event::Custom(_, _, data) = event else {
             panic!("{event:?}");
         };
@@ -436,10 +432,10 @@ fn texts_as_long_as_the_file_are_refused() {
          the end",
         size - offset as u64
     );
-    let told: Vec<String> = source
+    let messages: Vec<String> = source
         .diagnostics()
         .iter()
         .map(ToString::to_string)
         .collect();
-    assert_eq!(told, [wanted]);
+    assert_eq!(messages, [wanted]);
 }

@@ -34,8 +34,8 @@ fn read_golden(name: &str) -> ReadTrace {
 /// Thread, name, start and duration in ns of each call, in the order of their exits.
 fn calls(read: &ReadTrace) -> Vec<(u64, String, u64, u64)> {
     let mut found = Vec::new();
-    for (thread, _) in &read.kept.threads {
-        let calls = read.kept.calls(thread.0);
+    for (thread, _) in &read.log.threads {
+        let calls = read.log.calls(thread.0);
         assert_nested(&calls);
         let mut open = Vec::new();
         for call in calls {
@@ -115,14 +115,14 @@ fn files_made_by_hand() {
         ];
         assert_eq!(calls(&read), wanted, "{name}");
         // The numbers of the klass with more fields are arguments; its text has no place.
-        let events = read.kept.events(42);
+        let events = read.log.events(42);
         assert_eq!(events[3..5], [Event::Argument(7), Event::Argument(3)]);
-        let told: Vec<String> = read.diagnostics.iter().map(ToString::to_string).collect();
+        let messages = read.messages();
         let wanted = format!(
             "at byte {offset}: calls of klass TRACED_CallEvent have fields that are no numbers: \
              file; left out"
         );
-        assert_eq!(told, [wanted], "{name}");
+        assert_eq!(messages, [wanted], "{name}");
     }
     let read = read_golden("mapping_after_use");
     assert_eq!(read.diagnostics, []);
@@ -141,7 +141,7 @@ fn klasses_that_nobody_knows() {
     assert_eq!(calls(&read), [call(1, "after", 2_000_000, 5000)]);
     let text = b"Derived cpu=9 label=\"base klass after derived\"";
     let wanted = [Event::Custom(1_000_000, None, text.to_vec())];
-    assert_eq!(read.kept.events(0), wanted);
+    assert_eq!(read.log.events(0), wanted);
     let read = read_golden("field_int64");
     assert_eq!(read.diagnostics, []);
     let names: Vec<String> = calls(&read).into_iter().map(|call| call.1).collect();
@@ -151,19 +151,19 @@ fn klasses_that_nobody_knows() {
         None,
         b"K label=\"own\" v=-5".to_vec(),
     )];
-    assert_eq!(read.kept.events(0), wanted);
+    assert_eq!(read.log.events(0), wanted);
 }
 
 #[test]
 fn a_cut_file_gives_its_whole_records() {
     let read = read_golden("truncated");
     let wanted = [enter(1_006_000, 3), exit(1_007_500, 3)];
-    assert_eq!(read.kept.calls(42), wanted);
-    assert_eq!(read.kept.calls(41).len(), 4);
-    let told: Vec<String> = read.diagnostics.iter().map(ToString::to_string).collect();
+    assert_eq!(read.log.calls(42), wanted);
+    assert_eq!(read.log.calls(41).len(), 4);
+    let messages = read.messages();
     let wanted = "at byte 2507: the file ends within a record of klass 100: 52 bytes are left out, \
                   up to the end";
-    assert_eq!(told, [wanted]);
+    assert_eq!(messages, [wanted]);
 }
 
 sampled! { cuts_and_flips_of_every_byte }

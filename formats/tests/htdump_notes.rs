@@ -1,26 +1,12 @@
 //! Notes in HTDUMP, typed by hand: the announcement of a klass and its records, in both byte orders; names that change
 //! their numbers where another stream begins; and klasses that are nearly ones of notes.
 
-use crate::common::htdump::Stream;
-use crate::common::{Event, Random, ReadTrace, enter, exit, hex, list, read};
-use crate::fuzz::test_output::TestOutput;
-use crate::notes_formats::{around, encoded, event, few, table, write};
+use crate::common::htdump::{Stream, clean};
+use crate::common::{Event, Random, enter, exit, hex, list, read};
+use crate::notes_formats::{around, encoded, event, few, table, write, written_bytes};
 use fdr_formats::TraceInfo;
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::FieldValue;
-
-fn bytes(place: &TestOutput) -> Vec<u8> {
-    let TestOutput::Bytes(bytes) = place else {
-        panic!("a stream");
-    };
-    bytes.lock().expect("no writer panicked").clone()
-}
-
-fn clean(bytes: &[u8]) -> ReadTrace {
-    let read = read(bytes).expect("a readable stream");
-    assert_eq!(read.diagnostics, []);
-    read
-}
 
 /// Announces `app::accepted` with a number and a text, which names 3 and 4 say.
 fn announced(stream: &mut Stream, klass: u32, word: &str) {
@@ -92,7 +78,7 @@ fn a_stream_typed_by_hand_has_the_note() {
             encoded(25, &note),
             Event::Call(exit(30, run)),
         ];
-        assert_eq!(read.kept.events(7), wanted);
+        assert_eq!(read.log.events(7), wanted);
     }
 }
 
@@ -115,7 +101,7 @@ fn what_is_written_is_typed_by_hand() {
     );
     let (place, losses, others) = write("htdump", &info, &around(&[note]));
     assert_eq!((&*losses, &*others), ("", ""));
-    let bytes = bytes(&place);
+    let bytes = written_bytes(&place);
     let holds = |wanted: &str| {
         let wanted = hex(wanted);
         let count = bytes.windows(wanted.len()).filter(|at| *at == wanted);
@@ -149,7 +135,7 @@ fn streams_keep_their_name_numbers_apart() {
     other.functions.sort_by_key(|function| function.id);
     let notes = [event(2, 0, 0, &[(3, FieldValue::Unsigned(1))])];
     let (second, ..) = write("htdump", &other, &around(&notes));
-    let both = [bytes(&first), bytes(&second)].concat();
+    let both = [written_bytes(&first), written_bytes(&second)].concat();
     let read = read(&both).expect("two streams");
     let lines = list(&both);
     let words: Vec<&str> = lines
@@ -160,24 +146,25 @@ fn streams_keep_their_name_numbers_apart() {
     assert_eq!(words.len(), 3, "{words:?}");
     assert!(words[0].starts_with("fdr event: app::accepted (info)  id=7 path=\"/tmp/a\""));
     assert_eq!(words[2], "fdr event: other::accepted  key=1");
-    let of = |name: &str| {
+    let id_of = |name: &str| {
         let functions = &read.info.functions;
         let found = functions.iter().find(|function| function.name == name);
         found.expect("a name").id.0
     };
     let wanted = event(
-        of("other::accepted"),
+        id_of("other::accepted"),
         0,
         0,
-        &[(of("key"), FieldValue::Unsigned(1))],
+        &[(id_of("key"), FieldValue::Unsigned(1))],
     );
     let Event::Note(_, kind, body) = encoded(2000, &wanted) else {
         panic!("a note");
     };
-    let mut all = read.kept.threads.iter().flat_map(|(_, events)| events);
-    let found = all
-        .any(|event| matches!(event, Event::Note(_, of, found) if *of == kind && *found == body));
-    assert!(found, "{:?}", read.kept.threads);
+    let mut all = read.log.threads.iter().flat_map(|(_, events)| events);
+    let found = all.any(
+        |event| matches!(event, Event::Note(_, other, found) if *other == kind && *found == body),
+    );
+    assert!(found, "{:?}", read.log.threads);
 }
 
 #[test]
@@ -198,7 +185,7 @@ fn klasses_nearly_like_notes_are_no_notes() {
         let read = clean(&stream.bytes);
         let text = b"app::accepted thread_id=7 inside=1 bytes=512 path=\"/a\"".to_vec();
         assert_eq!(
-            read.kept.events(7),
+            read.log.events(7),
             [Event::Custom(25, None, text)],
             "{word}"
         );
@@ -217,5 +204,5 @@ fn more_classes_than_a_file_describes_are_bytes() {
         others.contains("notes of more kinds than a file describes"),
         "{others}"
     );
-    assert_eq!(clean(&bytes(&place)).kept.events(7), events);
+    assert_eq!(clean(&written_bytes(&place)).log.events(7), events);
 }

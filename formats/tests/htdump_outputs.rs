@@ -4,20 +4,13 @@
 use std::fs::File;
 use std::io::{self, Write};
 
-use crate::common::htdump::{begin, function, spread, write};
-use crate::common::{Event, Random, ReadTrace, enter, exit, program, push, read, thread};
+use crate::common::htdump::{begin, clean, function, spread, write};
+use crate::common::{Event, Random, enter, exit, program, push, read, thread};
 use fdr_formats::model::{Counts, Function};
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, FunctionId, Thread, ThreadId, TraceInfo, registry};
 
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
-
-/// Reads a stream in which the reader must find no problem.
-fn clean(bytes: &[u8]) -> ReadTrace {
-    let read = read(bytes).expect("a readable stream");
-    assert_eq!(read.diagnostics, []);
-    read
-}
 
 #[test]
 fn names_of_every_sort() {
@@ -73,7 +66,7 @@ fn names_of_every_sort() {
         assert_eq!(read.info.clock.name, info.clock.name);
         for (found, (thread, events)) in read.info.threads.iter().zip(&threads) {
             assert_eq!(found, thread);
-            assert_eq!(read.kept.events(thread.id.0), events);
+            assert_eq!(read.log.events(thread.id.0), events);
         }
     }
 }
@@ -104,7 +97,7 @@ fn payloads_of_any_bytes() {
     for target in TARGETS {
         let (bytes, losses) = write(target, &TraceInfo::default(), &threads);
         assert!(losses.is_empty(), "{losses}");
-        assert_eq!(clean(&bytes).kept.events(1), threads[0].1);
+        assert_eq!(clean(&bytes).log.events(1), threads[0].1);
     }
 }
 
@@ -112,7 +105,7 @@ fn payloads_of_any_bytes() {
 fn empty_traces_and_quiet_threads() {
     let (bytes, losses) = write("htdump", &TraceInfo::default(), &[]);
     let read = clean(&bytes);
-    assert!(losses.is_empty() && read.kept.threads.is_empty() && read.info.threads.is_empty());
+    assert!(losses.is_empty() && read.log.threads.is_empty() && read.info.threads.is_empty());
     let threads = [
         (thread(1), vec![]),
         (
@@ -125,9 +118,9 @@ fn empty_traces_and_quiet_threads() {
     let read = clean(&bytes);
     let wanted = threads.map(|(thread, _)| thread);
     assert_eq!(read.info.threads, wanted);
-    let told = |id: u64| read.kept.threads.iter().any(|(thread, _)| thread.0 == id);
+    let is_known = |id: u64| read.log.threads.iter().any(|(thread, _)| thread.0 == id);
     assert!(
-        [1, 2, 3].into_iter().all(told),
+        [1, 2, 3].into_iter().all(is_known),
         "a sink is told of each thread"
     );
     // What comes before any thread has no place.
@@ -135,7 +128,7 @@ fn empty_traces_and_quiet_threads() {
     writer.calls(&[enter(1, 1)]);
     push(&mut writer, &Event::Lost(3));
     assert!(writer.finish().expect("memory").is_empty());
-    assert!(clean(&shared.bytes()).kept.threads.is_empty());
+    assert!(clean(&shared.bytes()).log.threads.is_empty());
 }
 
 #[test]
@@ -172,7 +165,7 @@ fn what_comes_late_is_held_too() {
         read.info.functions,
         [function(5, "five"), function(6, "six")]
     );
-    assert_eq!(read.kept.calls(1).len(), 6);
+    assert_eq!(read.log.calls(1).len(), 6);
 }
 
 #[test]
@@ -193,7 +186,7 @@ fn threads_of_more_than_32_bits_stay_apart() {
     assert!(losses.is_empty(), "{losses}");
     let read = clean(&bytes);
     for (thread, events) in &threads {
-        assert_eq!(read.kept.events(thread.id.0), events);
+        assert_eq!(read.log.events(thread.id.0), events);
     }
     assert_eq!(read.info.threads.len(), ids.len());
 }
@@ -245,10 +238,10 @@ fn a_receiver_may_join_late() {
             (&part.info.program, &part.info.threads),
             (&info.program, &vec![thread(1)])
         );
-        let mut wanted = whole.kept.events(1).to_vec();
+        let mut wanted = whole.log.events(1).to_vec();
         // Calls that ended before are not in the second stream. The outermost call is in it, because it was open.
         wanted.drain(1..6);
-        assert_eq!(part.kept.events(1), wanted);
+        assert_eq!(part.log.events(1), wanted);
         // The receiver's file may hold both: a stream cut off in a record, and what it got then.
         let mut both = bytes[..before - 7].to_vec();
         both.extend(&late);
@@ -280,8 +273,8 @@ fn what_is_flushed_can_be_read() {
         push(&mut writer, event);
         writer.flush().expect("memory is never full");
         let read = clean(&shared.bytes());
-        assert!(read.kept.count() >= last);
-        last = read.kept.count();
+        assert!(read.log.count() >= last);
+        last = read.log.count();
     }
     assert!(last > events.len() / 2, "{last} of {}", events.len());
 }
@@ -346,7 +339,7 @@ fn synthetic_counts_and_function_zero() {
     let (bytes, losses) = write("htdump", &info, &threads);
     assert!(losses.is_empty(), "{losses}");
     let read = clean(&bytes);
-    assert_eq!(read.kept.calls(0), events);
+    assert_eq!(read.log.calls(0), events);
     assert_eq!(read.info.functions, info.functions);
     assert_eq!(
         read.info

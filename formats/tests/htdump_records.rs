@@ -177,11 +177,20 @@ fn u8(value: u8) -> String {
     format!("{value:02x}")
 }
 
-/// What ours and HawkTracer's records have behind the header, in big-endian.
-fn wanted() -> Vec<(&'static str, u64, String)> {
+fn u32(value: u32) -> String {
+    format!("{value:08x}")
+}
+
+fn u64(value: u64) -> String {
+    format!("{value:016x}")
+}
+
+/// The name, the time, and what stands behind the header, in big-endian.
+type TypedRecord = (&'static str, u64, String);
+
+/// Ours and HawkTracer's records before the first event.
+fn typed_records_of_trace() -> Vec<TypedRecord> {
     let ppm = "3ff8000000000000";
-    let u64 = |value: u64| format!("{value:016x}");
-    let u32 = |value: u32| format!("{value:08x}");
     vec![
         ("HT_SystemInfoEvent", 0, "000b00".to_owned()),
         // Known: process, dump, clock's error, anchor, constant, not nonstop, start, end.
@@ -244,6 +253,11 @@ fn wanted() -> Vec<(&'static str, u64, String)> {
                 + &u64(0x47)
                 + &u64(0x48),
         ),
+    ]
+}
+
+fn typed_records_of_events() -> Vec<TypedRecord> {
+    vec![
         (
             "FDR_WallEvent",
             0,
@@ -317,7 +331,7 @@ fn every_record_that_is_written() {
         (first.0, first.1, &*first.2),
         (0, 21, "HT_EndiannessInfoEvent")
     );
-    let wanted = wanted();
+    let wanted = [typed_records_of_trace(), typed_records_of_events()].concat();
     for ((offset, size, kind, detail), (name, time, body)) in rest.iter().zip(&wanted) {
         assert_eq!(kind, name, "{detail}");
         let record = &bytes[*offset as usize..(*offset + *size) as usize];
@@ -376,7 +390,7 @@ fn every_klass_is_announced_as_hawktracer_does_it() {
         .filter(|line| line.2 == "HT_EventKlassFieldInfoEvent")
         .map(body)
         .collect();
-    for (klass, of, name, size, kind) in [
+    for (klass, type_name, name, size, kind) in [
         (0, "HT_Event", "base", 24, 1u8),
         (1, "HT_EventKlass*", "klass", 8, 6),
         (2, "HT_EventKlassId", "info_klass_id", 4, 99),
@@ -390,8 +404,11 @@ fn every_klass_is_announced_as_hawktracer_does_it() {
         (322, "uint64_t", "argument2", 8, 99),
         (15, "const char*", "payload", 8, 2),
     ] {
-        let field =
-            format!("{klass:08x}") + &text(of) + &text(name) + &format!("{size:016x}") + &u8(kind);
+        let field = format!("{klass:08x}")
+            + &text(type_name)
+            + &text(name)
+            + &format!("{size:016x}")
+            + &u8(kind);
         assert!(fields.contains(&hex(&field)), "{name} of klass {klass}");
     }
     assert_eq!(
@@ -409,7 +426,7 @@ fn what_was_written_is_read() {
         let (bytes, _) = htdump::write(target, &info(), &[(thread(), events())]);
         let read = read(&bytes).expect("readable");
         assert_eq!(read.diagnostics, []);
-        assert_eq!(read.kept.events(0x41), events());
+        assert_eq!(read.log.events(0x41), events());
         assert_eq!(read.info.threads, [thread()]);
         let (found, wanted) = (&read.info, info());
         assert_eq!(found.functions, wanted.functions);

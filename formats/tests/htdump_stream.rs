@@ -9,19 +9,15 @@ fn parse(stream: &Stream) -> ReadTrace {
     read(&stream.bytes).expect("a readable stream")
 }
 
-fn told(read: &ReadTrace) -> Vec<String> {
-    read.diagnostics.iter().map(ToString::to_string).collect()
-}
-
 /// Whole files, in which nothing is wrong.
 fn clean(stream: &Stream) -> ReadTrace {
     let read = parse(stream);
-    assert_eq!(told(&read), [""; 0]);
+    assert_eq!(read.messages(), [""; 0]);
     read
 }
 
 fn names(read: &ReadTrace, thread: u64) -> Vec<(u64, String)> {
-    let calls = read.kept.calls(thread);
+    let calls = read.log.calls(thread);
     let entries = calls.iter().filter(|call| call.edge == Edge::Entry);
     entries
         .map(|call| (call.time.0, name_of(read, call.function)))
@@ -73,7 +69,7 @@ fn byte_orders_may_change_in_the_middle() {
             (4000, "first"),
         ];
         assert_eq!(names(&read, 3), wanted.map(|(time, name)| at(time, name)));
-        let events = read.kept.events(3).iter();
+        let events = read.log.events(3).iter();
         let arguments: Vec<&Event> = events
             .filter(|event| matches!(event, Event::Argument(_)))
             .collect();
@@ -141,7 +137,7 @@ fn every_kind_and_size_of_field() {
                     u64=579005069656919567 float=1.5 double=-2.25 pointer=0xbeef \
                     text=\"a \\\"b\\\"\" odd=0x0102ab deep=-10 type=21 timestamp=51 id=7";
         assert_eq!(
-            read.kept.events(0),
+            read.log.events(0),
             [Event::Custom(50, None, text.as_bytes().to_vec())]
         );
     }
@@ -192,7 +188,7 @@ fn calls_of_derived_klasses() {
         at(400, "one"),
     ];
     assert_eq!(names(&read, 1), wanted);
-    let events = read.kept.events(1).iter();
+    let events = read.log.events(1).iter();
     let arguments = events.filter_map(|event| match event {
         Event::Argument(value) => Some(*value),
         _ => None,
@@ -202,7 +198,7 @@ fn calls_of_derived_klasses() {
         [11, 12, 13, 7, u64::MAX, 9, 3]
     );
     assert_eq!(
-        read.kept.calls(1)[6],
+        read.log.calls(1)[6],
         Call {
             has_arguments: true,
             ..enter(400, 1)
@@ -213,7 +209,7 @@ fn calls_of_derived_klasses() {
         .into_iter()
         .find(|line| line.2 == "Mixed");
     let offset = offset.expect("it is listed").0;
-    assert_eq!(told(&read), [format!("at byte {offset}: {what}")]);
+    assert_eq!(read.messages(), [format!("at byte {offset}: {what}")]);
 }
 
 #[test]
@@ -234,7 +230,7 @@ fn klasses_that_change_and_come_again() {
     stream.header(40, 400).u64(10).u32(1).u64(1).u64(9).u8(10);
     let read = clean(&stream);
     let arguments: Vec<Event> = [5, 6, 7, 8, 9, 10].map(Event::Argument).to_vec();
-    let events = read.kept.events(1).iter();
+    let events = read.log.events(1).iter();
     let found = events.filter(|event| matches!(event, Event::Argument(_)));
     assert_eq!(found.cloned().collect::<Vec<_>>(), arguments);
     let kinds: Vec<String> = list(&stream.bytes).into_iter().map(|line| line.2).collect();
@@ -296,7 +292,7 @@ fn two_traces_in_one_file_keep_their_functions() {
         trace("three", "b.rs", 40),
     ];
     let read = read(&traces.concat()).expect("a readable stream");
-    assert_eq!(told(&read), [""; 0]);
+    assert_eq!(read.messages(), [""; 0]);
     let wanted = [at(10, "one"), at(20, "two"), at(30, "two"), at(40, "three")];
     assert_eq!(names(&read, 1), wanted);
     let functions = read.info.functions.iter();
@@ -320,7 +316,7 @@ fn labels_without_a_mapping_are_their_numbers() {
         "at byte {offset}: no string is mapped to label 77, nor to 1 more: their numbers stand for \
          them"
     );
-    assert_eq!(told(&read), [wanted]);
+    assert_eq!(read.messages(), [wanted]);
 }
 
 #[test]
@@ -335,8 +331,8 @@ fn threads_come_whole_and_in_order() {
     let read = clean(&stream);
     let threads: Vec<ThreadId> = read.info.threads.iter().map(|thread| thread.id).collect();
     assert_eq!(threads, [0, 1, 2].map(ThreadId));
-    let kept = htdump::joined(&read.kept);
-    for (id, events) in &kept {
+    let threads = htdump::joined(&read.log);
+    for (id, events) in &threads {
         let times: Vec<u64> = events
             .iter()
             .map(|event| match event {
@@ -347,7 +343,7 @@ fn threads_come_whole_and_in_order() {
         assert!(times.is_sorted(), "thread {id}");
         assert_eq!(events.len(), if id.0 == 1 { 2002 } else { 2000 });
     }
-    let (first, last) = (&kept[1].1[0], &kept[1].1[2001]);
+    let (first, last) = (&threads[1].1[0], &threads[1].1[2001]);
     assert_eq!(
         (first, last),
         (&Event::Call(enter(5, 1)), &Event::Call(exit(40_005, 1)))
@@ -364,11 +360,11 @@ fn late_and_outlasting_calls_are_nested() {
     stream.call(14, 2, 2, 1).call(40, 5, 2, 1);
     let read = parse(&stream);
     assert_eq!(
-        read.kept.calls(1),
+        read.log.calls(1),
         [enter(u64::MAX - 5, 1), exit(u64::MAX, 1)]
     );
     // Two calls that overlap are no damage: one of them is on a lane of its own.
-    let calls = |thread| read.kept.calls(thread);
+    let calls = |thread| read.log.calls(thread);
     let wanted = [
         enter(10, 1),
         enter(14, 1),
@@ -382,7 +378,7 @@ fn late_and_outlasting_calls_are_nested() {
     assert_eq!(lane.name, "thread 2, overlap 1");
     assert_eq!(calls(lane.id.0), [enter(15, 1), exit(25, 1)]);
     let wanted = format!("at byte {offset}: a call ends after 2^64 ns: its end is moved there");
-    assert_eq!(told(&read), [wanted]);
+    assert_eq!(read.messages(), [wanted]);
 }
 
 #[test]
@@ -396,7 +392,7 @@ fn streams_without_byte_order_are_read() {
         let what = format!(
             "at byte 0: the stream does not begin with its byte order: taken for {word}-endian"
         );
-        assert_eq!(told(&read), [what]);
+        assert_eq!(read.messages(), [what]);
     }
 }
 
@@ -417,7 +413,7 @@ fn klasses_of_hawktracers_that_were_not_announced() {
             offset + 30
         ),
     ];
-    assert_eq!(told(&read), wanted);
+    assert_eq!(read.messages(), wanted);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::htdump::{begin, joined, spread, write};
+use crate::common::htdump::{begin, clean, joined, spread, write};
 use crate::common::{
     self, Event, Random, ReadTrace, call, enter, exit, program, push, read, synthetic, thread,
 };
@@ -12,13 +12,6 @@ use fdr_formats::source::drive;
 use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registry};
 
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
-
-/// Reads a stream in which the reader must find no problem.
-fn clean(bytes: &[u8]) -> ReadTrace {
-    let read = read(bytes).expect("a readable stream");
-    assert_eq!(read.diagnostics, []);
-    read
-}
 
 fn clocked(frequency: u64) -> TraceInfo {
     TraceInfo {
@@ -47,7 +40,7 @@ fn random_programs_come_back_as_they_were() {
                 [],
                 "seed {seed}: no function has a name"
             );
-            let mut found = joined(&read.kept);
+            let mut found = joined(&read.log);
             found.sort_by_key(|(id, _)| *id);
             for ((thread, events), (id, found)) in threads.iter().zip(found) {
                 assert_eq!((thread.id, events), (id, &found), "seed {seed}");
@@ -90,7 +83,7 @@ fn threads_may_come_in_turns() {
     let wanted: Vec<_> = programs
         .map(|(thread, events)| (thread.id, events))
         .to_vec();
-    assert_eq!(joined(&read.kept), wanted);
+    assert_eq!(joined(&read.log), wanted);
 }
 
 fn wants_arguments(event: &Event) -> bool {
@@ -134,7 +127,7 @@ fn xray_traces_come_through() {
     ] {
         let (original, found, losses) = converted(&xray(name));
         assert_eq!(losses, "", "{name}");
-        assert_eq!(joined(&found.kept), without_repeats(&original), "{name}");
+        assert_eq!(joined(&found.log), without_repeats(&original), "{name}");
         assert_eq!(found.info.threads, original.info.threads, "{name}");
         assert_eq!(found.info.process, original.info.process, "{name}");
         assert_eq!(found.info.start, original.info.start, "{name}");
@@ -144,7 +137,7 @@ fn xray_traces_come_through() {
 
 /// The events of each thread, without CPUs that the thread is on already.
 fn without_repeats(read: &ReadTrace) -> Vec<(ThreadId, Vec<Event>)> {
-    let mut threads = joined(&read.kept);
+    let mut threads = joined(&read.log);
     for (_, events) in &mut threads {
         let mut now = None;
         events.retain(|event| match *event {
@@ -175,7 +168,7 @@ fn marks_keep_their_side_of_entries() {
     let threads = [(thread(1), events)];
     let (bytes, losses) = write("htdump", &TraceInfo::default(), &threads);
     assert!(losses.is_empty(), "{losses}");
-    assert_eq!(clean(&bytes).kept.events(1), threads[0].1);
+    assert_eq!(clean(&bytes).log.events(1), threads[0].1);
 }
 
 #[test]
@@ -205,7 +198,7 @@ fn times_are_exact_in_ns_whatever_the_clock() {
         let (bytes, losses) = write("htdump-be", &info, &[(thread(1), events)]);
         assert!(losses.is_empty(), "{losses}");
         let read = clean(&bytes);
-        let found: Vec<u64> = read.kept.calls(1).iter().map(|call| call.time.0).collect();
+        let found: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
         let wanted: Vec<u64> = ticks.iter().flat_map(|&tick| [times(tick); 2]).collect();
         assert_eq!(found, wanted, "{frequency} Hz");
         let clock = &read.info.clock;
@@ -240,7 +233,7 @@ fn calls_in_one_nanosecond_stay_nested() {
             .map(|call| (call.function.0, call.edge))
             .collect()
     };
-    assert_eq!(order(&clean(&bytes).kept.calls(1)), order(&events));
+    assert_eq!(order(&clean(&bytes).log.calls(1)), order(&events));
     // In the file the parent stands before its children, as viewers need it.
     let lines = common::list(&bytes).into_iter();
     let labels: Vec<String> = lines
@@ -274,11 +267,11 @@ fn unnested_calls_are_nested_and_flagged() {
         synthetic(exit(60, 5)),
         synthetic(exit(60, 4)),
     ];
-    assert_eq!(clean(&bytes).kept.calls(1), wanted);
+    assert_eq!(clean(&bytes).log.calls(1), wanted);
 }
 
 #[test]
-fn losses_are_told_exactly() {
+fn losses_are_reported_exactly() {
     let entry = Call {
         has_arguments: true,
         ..enter(10, 1)
@@ -297,16 +290,16 @@ fn losses_are_told_exactly() {
                   2 times before that of the thread's last event: moved up to that";
     assert_eq!(losses.to_string(), wanted);
     let read = clean(&bytes);
-    let kept = read.kept.events(1);
+    let found = read.log.events(1);
     let arguments: Vec<Event> = (0..253).map(Event::Argument).collect();
-    assert_eq!(kept[1..254], arguments);
+    assert_eq!(found[1..254], arguments);
     let wanted = [
         Event::Call(exit(20, 1)),
         Event::Custom(20, None, vec![1]),
         Event::Call(enter(20, 2)),
         Event::Call(exit(30, 2)),
     ];
-    assert_eq!(kept[254..], wanted);
+    assert_eq!(found[254..], wanted);
     // Beyond what 64 bits of ns hold.
     let events = [enter(u64::MAX / 2, 1), exit(u64::MAX - 1, 1)];
     let (bytes, losses) = write(
@@ -319,7 +312,7 @@ fn losses_are_told_exactly() {
         "1 times of 2^64 ns and more: moved there"
     );
     assert_eq!(
-        clean(&bytes).kept.calls(1),
+        clean(&bytes).log.calls(1),
         [enter(u64::MAX - 1, 1), exit(u64::MAX, 1)]
     );
 }

@@ -11,7 +11,7 @@ use fdr_formats::{Function, FunctionId, Sink, TraceInfo, registry};
 use std::io::Cursor;
 
 /// A payload typed by hand is that note.
-fn is(note: &Note<'_>, bytes: &str) {
+fn assert_bytes(note: &Note<'_>, bytes: &str) {
     let payload = hex(bytes);
     let kind = note.kind();
     let body = note.encode().expect("a note within bounds");
@@ -36,9 +36,8 @@ fn field(name: u32, value: FieldValue<'_>) -> Field<'_> {
     }
 }
 
-#[test]
-fn each_kind_typed_by_hand() {
-    let event = Note::Event {
+fn event_note() -> Note<'static> {
+    Note::Event {
         name: 0x0101,
         form: 1,
         level: 4,
@@ -52,17 +51,11 @@ fn each_kind_typed_by_hand() {
             field(8, FieldValue::Bytes(&[1, 2, 3, 4, 5, 6, 7, 8], 0x100)),
             field(9, FieldValue::Address(0x7f00)),
         ],
-    };
-    is(
-        &event,
-        "66647200 01 0c 0000 01010000 01 04 07 00 2200000000000000 \
-         03000000 00 00 0000 3412000000000000 04000000 01 00 0000 feffffffffffffff \
-         05000000 02 00 0000 000000000000e03f 06000000 03 00 0000 0100000000000000 \
-         07000000 04 00 0300 0300000000000000 6162630000000000 \
-         08000000 05 00 0800 0001000000000000 0102030405060708 \
-         09000000 06 00 0000 007f000000000000",
-    );
-    let task = Note::Task {
+    }
+}
+
+fn task_note() -> Note<'static> {
+    Note::Task {
         task: 1,
         parent: 2,
         by: 3,
@@ -72,13 +65,11 @@ fn each_kind_typed_by_hand() {
         elapsed: 6,
         busy: 7,
         polls: 8,
-    };
-    is(
-        &task,
-        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 01 0000 \
-         0600000000000000 0700000000000000 0800000000000000",
-    );
-    let call = Note::Arguments {
+    }
+}
+
+fn arguments_note() -> Note<'static> {
+    Note::Arguments {
         function: 0x0102,
         fields: vec![
             Field {
@@ -94,14 +85,11 @@ fn each_kind_typed_by_hand() {
                 ..field(0, FieldValue::Truth(false))
             },
         ],
-    };
-    is(
-        &call,
-        "66647200 01 0e 0000 02010000 03 000000 03000000 00 02 0000 3412000000000000 \
-         00000000 04 ff 0200 0900000000000000 c3bc000000000000 \
-         00000000 03 fe 0000 0000000000000000",
-    );
-    let state = Note::ThreadState {
+    }
+}
+
+fn state_note() -> Note<'static> {
+    Note::ThreadState {
         object: 0x10,
         holder: 0x4711,
         name: 6,
@@ -109,13 +97,37 @@ fn each_kind_typed_by_hand() {
         reason: 1,
         function: 3,
         waited: 0x1234,
-    };
-    is(
-        &state,
+    }
+}
+
+#[test]
+fn each_kind_typed_by_hand() {
+    assert_bytes(
+        &event_note(),
+        "66647200 01 0c 0000 01010000 01 04 07 00 2200000000000000 \
+         03000000 00 00 0000 3412000000000000 04000000 01 00 0000 feffffffffffffff \
+         05000000 02 00 0000 000000000000e03f 06000000 03 00 0000 0100000000000000 \
+         07000000 04 00 0300 0300000000000000 6162630000000000 \
+         08000000 05 00 0800 0001000000000000 0102030405060708 \
+         09000000 06 00 0000 007f000000000000",
+    );
+    assert_bytes(
+        &task_note(),
+        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 01 0000 \
+         0600000000000000 0700000000000000 0800000000000000",
+    );
+    assert_bytes(
+        &arguments_note(),
+        "66647200 01 0e 0000 02010000 03 000000 03000000 00 02 0000 3412000000000000 \
+         00000000 04 ff 0200 0900000000000000 c3bc000000000000 \
+         00000000 03 fe 0000 0000000000000000",
+    );
+    assert_bytes(
+        &state_note(),
         "66647200 01 10 0000 1000000000000000 1147000000000000 06000000 02 01 0000 \
          03000000 00000000 3412000000000000",
     );
-    let body = state.encode().expect("a note");
+    let body = state_note().encode().expect("a note");
     let short = Note::ThreadState {
         object: 0x10,
         holder: 0x4711,
@@ -129,6 +141,10 @@ fn each_kind_typed_by_hand() {
         Note::decode(NoteKind::ThreadState, &body[..24]),
         Some(short)
     );
+}
+
+#[test]
+fn notes_have_words() {
     // Names of the table, and numbers where it has none. A name that could be taken for another thing is a text.
     let functions = [(3, "id"), (4, "a task"), (5, "a b"), (6, "app::LOCK")];
     let functions = functions.map(|(id, name)| Function {
@@ -140,7 +156,8 @@ fn each_kind_typed_by_hand() {
         functions: functions.to_vec(),
         ..TraceInfo::default()
     };
-    let words = [&event, &task, &call, &state].map(|note| note.words(&info).to_string());
+    let words = [event_note(), task_note(), arguments_note(), state_note()]
+        .map(|note| note.words(&info).to_string());
     assert_eq!(
         words,
         [
@@ -175,12 +192,12 @@ fn random_field<'a>(random: &mut Random, bytes: &'a [u8]) -> Field<'a> {
 
 pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
     let (long, other, short) = (random.next(), random.next(), random.next() as u32);
-    let (one, two) = (random.next() as u8, random.next() as u8);
+    let (first_byte, second_byte) = (random.next() as u8, random.next() as u8);
     match random.below(4) {
         0 => Note::Event {
             name: short,
-            form: one,
-            level: two,
+            form: first_byte,
+            level: second_byte,
             span: long,
             fields: (0..random.below(20))
                 .map(|_| random_field(random, bytes))
@@ -191,8 +208,8 @@ pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> 
             parent: other,
             by: random.next(),
             name: short,
-            state: one,
-            counted: two,
+            state: first_byte,
+            counted: second_byte,
             elapsed: random.next(),
             busy: random.next(),
             polls: random.next(),
@@ -207,8 +224,8 @@ pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> 
             object: long,
             holder: other,
             name: short,
-            state: one,
-            reason: two,
+            state: first_byte,
+            reason: second_byte,
             function: short,
             waited: other,
         },
@@ -336,11 +353,11 @@ fn xray_keeps_notes_and_their_places() {
         assert_eq!(read.diagnostics, []);
         // XRay begins a thread with its time of day and its CPU.
         let begins = |event: &&Event| matches!(event, Event::Wall(..) | Event::Cpu(..));
-        let kept = read.kept.events(7);
-        let kept = &kept[kept.iter().take_while(begins).count()..];
-        assert_eq!(kept, events());
+        let found = read.log.events(7);
+        let found = &found[found.iter().take_while(begins).count()..];
+        assert_eq!(found, events());
         // And again, from what was read.
-        assert_eq!(xray(version, kept), bytes);
+        assert_eq!(xray(version, found), bytes);
         let notes = list(&bytes).into_iter().filter(|(.., detail)| {
             NoteKind::ALL
                 .iter()
@@ -350,9 +367,9 @@ fn xray_keeps_notes_and_their_places() {
     }
 }
 
-sampled! { a_damaged_file_of_notes_is_read_as_far_as_it_is_whole }
+sampled! { damaged_files_of_notes_are_read_in_part }
 
-fn a_damaged_file_of_notes_is_read_as_far_as_it_is_whole(step: usize) {
+fn damaged_files_of_notes_are_read_in_part(step: usize) {
     let few: Vec<Event> = events().into_iter().take(16).collect();
     let bytes = xray(Version::V3, &few);
     cut_everywhere(&bytes, 32, step);

@@ -33,7 +33,7 @@ fn a_whole_ring_becomes_a_balanced_trace() {
     assert_eq!(counts(&read, 0), [16, 5, 7, 4]);
     let anchor = (Ticks(1000), 1_700_000_000_000_000_000);
     assert_eq!(read.info.clock.anchor, Some(anchor));
-    let calls = read.kept.calls(100);
+    let calls = read.log.calls(100);
     assert_nested(&calls);
     let wanted = [
         synthetic(call(2000, 1, Edge::Entry)),
@@ -46,7 +46,7 @@ fn a_whole_ring_becomes_a_balanced_trace() {
         synthetic(call(3002, 1, Edge::Exit)),
     ];
     assert_eq!(calls, wanted);
-    assert!(matches!(read.kept.events(100)[0], Event::Wall(..)));
+    assert!(matches!(read.log.events(100)[0], Event::Wall(..)));
 }
 
 /// When the call ends that thread 100 is in since tick 2005; thread 101 has a later record. `prepare` has the
@@ -58,9 +58,9 @@ fn open_until(prepare: impl Fn(&mut Ring) -> Option<u64>) -> Ticks {
     ring.thread(1, &[(1, 0, later)], 0);
     let now = prepare(&mut ring);
     let source = fdr_formats::ring::open_source(Box::new(ring.0), "", now).expect("a ring");
-    let mut kept = common::EventLog::default();
-    fdr_formats::source::drive(&*source, &mut kept, &|_| {}).expect("bytes in memory can be read");
-    let calls = kept.calls(100);
+    let mut log = common::EventLog::default();
+    fdr_formats::source::drive(&*source, &mut log, &|_| {}).expect("bytes in memory can be read");
+    let calls = log.calls(100);
     assert_nested(&calls);
     assert_eq!(calls.len(), 2);
     assert!(calls[1].synthetic);
@@ -133,7 +133,7 @@ fn death_while_opening_a_chunk_is_read() {
     ring.u64(slot + 40, 2);
     let open = read(&ring.0).expect("a ring");
     assert_eq!(counts(&open, 0), [2, 2, 0, 0]);
-    assert_eq!(open.kept.calls(100), after.kept.calls(100));
+    assert_eq!(open.log.calls(100), after.log.calls(100));
 }
 
 #[test]
@@ -198,11 +198,11 @@ fn lost_regions_are_reported() {
     assert_eq!(read.diagnostics.len(), 1, "{:?}", read.diagnostics);
     assert_eq!(read.diagnostics[0].offset, REGIONS as u64);
     assert_eq!(counts(&read, 0), [3, 0, 0, 3]);
-    assert_eq!(read.kept.calls(100), []);
+    assert_eq!(read.log.calls(100), []);
 }
 
 #[test]
-fn names_that_are_damaged_are_told() {
+fn names_that_are_damaged_are_reported() {
     let mut ring = Ring::new();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5).exit(1, 5))], 0);
     ring.u32(FUNCTIONS + 24, 3);
@@ -210,7 +210,7 @@ fn names_that_are_damaged_are_told() {
     assert_eq!(read.diagnostics.len(), 1);
     assert_eq!(read.diagnostics[0].offset, (FUNCTIONS + 24) as u64);
     assert!(read.info.function(FunctionId(1)).is_some());
-    assert_eq!(read.kept.calls(100).len(), 2);
+    assert_eq!(read.log.calls(100).len(), 2);
 }
 
 #[test]
@@ -225,10 +225,7 @@ fn every_byte_that_matters_may_be_wrong() {
         for mask in [0x01, 0x80, 0xff] {
             ring.0[place] ^= mask;
             if let Ok(read) = read(&ring.0) {
-                assert!(
-                    read.kept.count() < 40,
-                    "byte {place}: events out of nothing"
-                );
+                assert!(read.log.count() < 40, "byte {place}: events out of nothing");
                 // Of the slot: all but what nothing else in the file tells of, and the name.
                 let slot = place.wrapping_sub(SLOTS);
                 let alone = (56..64).contains(&slot) || (96..112).contains(&slot);
@@ -263,7 +260,7 @@ fn two_chunks() -> Ring {
 
 /// Times of measured calls.
 fn times(read: &ReadTrace) -> Vec<u64> {
-    let threads = read.kept.threads.iter();
+    let threads = read.log.threads.iter();
     let events = threads.flat_map(|(_, events)| events);
     let time = |event: &Event| match event {
         Event::Call(call) if !call.synthetic => Some(call.time.0),
@@ -287,10 +284,12 @@ fn damaged_records_are_counted_others_kept() {
     assert_eq!(read.diagnostics[0].offset, place as u64);
     assert_eq!(times(&read), [&all[..3], &all[6..]].concat());
     assert_eq!(counts(&read, 0), [12, 5, 0, 7]);
-    let lost = read.kept.events(100).iter();
-    let lost: Vec<&Event> = lost.filter(|one| matches!(one, Event::Lost(_))).collect();
+    let lost = read.log.events(100).iter();
+    let lost: Vec<&Event> = lost
+        .filter(|event| matches!(event, Event::Lost(_)))
+        .collect();
     assert_eq!(lost, [&Event::Lost(3)]);
-    assert_nested(&read.kept.calls(100));
+    assert_nested(&read.log.calls(100));
 }
 
 #[test]
@@ -436,7 +435,11 @@ fn a_file_made_by_hand() {
         ("golden", Some(4_200_000))
     );
     assert_eq!(info.reason, "crash: SIGSEGV at 0x10 in thread 101");
-    let names: Vec<&str> = info.functions.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = info
+        .functions
+        .iter()
+        .map(|function| function.name.as_str())
+        .collect();
     assert_eq!(
         names,
         ["golden::f1", "golden::f2", "<golden::T as golden::U>::f3"]
@@ -466,7 +469,7 @@ fn a_file_made_by_hand() {
         synthetic(call(far + 20, 3, Edge::Exit)),
         synthetic(call(far + 20, 1, Edge::Exit)),
     ];
-    assert_eq!(read.kept.calls(101), wanted);
+    assert_eq!(read.log.calls(101), wanted);
 }
 
 #[test]
@@ -479,12 +482,16 @@ fn a_file_that_the_recorder_left() {
         ("endings", "")
     );
     assert!(info.clock.constant && info.clock.nonstop);
-    let names: Vec<&str> = info.functions.iter().map(|one| one.name.as_str()).collect();
+    let names: Vec<&str> = info
+        .functions
+        .iter()
+        .map(|function| function.name.as_str())
+        .collect();
     assert_eq!(names, ["endings::fail", "endings::work"]);
     assert_eq!(info.threads.len(), 1);
     assert_eq!(info.threads[0].name, "endings");
     assert_eq!(counts(&read, 0), [20, 20, 0, 0]);
-    let calls = read.kept.calls(info.threads[0].id.0);
+    let calls = read.log.calls(info.threads[0].id.0);
     assert_nested(&calls);
     assert!(
         calls

@@ -268,12 +268,12 @@ impl ReadAt for Live {
 
 fn read(live: &Live) -> ReadTrace {
     let source: Box<dyn Source> = registry::open(Box::new(live.clone())).expect("a ring");
-    let mut kept = EventLog::default();
-    drive(&*source, &mut kept, &|_| {}).expect("memory can be read");
-    let diagnostics = [source.diagnostics(), &kept.diagnostics].concat();
+    let mut log = EventLog::default();
+    drive(&*source, &mut log, &|_| {}).expect("memory can be read");
+    let diagnostics = [source.diagnostics(), &log.diagnostics].concat();
     ReadTrace {
         info: source.info().clone(),
-        kept,
+        log,
         diagnostics,
     }
 }
@@ -286,7 +286,7 @@ fn check(read: &ReadTrace, place: &str) -> u64 {
         return 0;
     };
     let counts = thread.counts.expect("counts");
-    let calls = read.kept.calls(thread.id.0);
+    let calls = read.log.calls(thread.id.0);
     let measured: Vec<u64> = calls
         .iter()
         .filter(|call| !call.synthetic)

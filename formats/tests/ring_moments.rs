@@ -18,20 +18,20 @@ fn named_moments_are_found_by_the_control_block() {
         ring.u64(at + 8, tick);
         ring.0[at + 16..][..name.len()].copy_from_slice(name.as_bytes());
     }
-    let told = |ring: &Ring| {
+    let moments = |ring: &Ring| {
         let read = read(&ring.0).expect("a ring");
         let moments = read.info.moments.into_iter();
-        let told = moments.map(|of| (of.number, of.time.0, of.name));
-        told.collect::<Vec<_>>()
+        let moments = moments.map(|moment| (moment.number, moment.time.0, moment.name));
+        moments.collect::<Vec<_>>()
     };
     let older = (2, 2001, "older".to_owned());
     assert_eq!(
-        told(&ring),
+        moments(&ring),
         [older.clone(), (33, 2007, "newest".to_owned())]
     );
     // A process that was killed while it wrote the newest one.
     ring.u64(block + 64, 0);
-    assert_eq!(told(&ring), [older]);
+    assert_eq!(moments(&ring), [older]);
     // Places that are not in the file, and an older ring.
     for (at, value) in [
         (248, u64::MAX),
@@ -41,6 +41,6 @@ fn named_moments_are_found_by_the_control_block() {
     ] {
         let mut ring = Ring(ring.0.clone());
         ring.u64(at, value);
-        assert_eq!(told(&ring), []);
+        assert_eq!(moments(&ring), []);
     }
 }

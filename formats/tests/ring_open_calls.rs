@@ -55,7 +55,7 @@ fn open_calls_without_records_are_in_the_trace() {
     let counts = read.info.threads[0].counts.expect("counts");
     assert_eq!((counts.recorded, counts.readable), (1 + 2 + 3 + 18, 3));
     assert_eq!((counts.dropped, counts.summarised), (3, 18));
-    let events = &read.kept.events(100)[1..];
+    let events = &read.log.events(100)[1..];
     let entry = |time, function| Event::Call(call(time, function, Edge::Entry));
     let wanted = [
         Event::Cpu(2000, 3),
@@ -67,7 +67,7 @@ fn open_calls_without_records_are_in_the_trace() {
         Event::Short(2160, 5, 50),
     ];
     assert_eq!(events[..7], wanted);
-    assert_nested(&read.kept.calls(100));
+    assert_nested(&read.log.calls(100));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn early_published_entries_are_there_once() {
         let read = read(&ring.0).expect("a ring");
         let counts = read.info.threads[0].counts.expect("counts");
         assert_eq!((counts.recorded, counts.readable), (readable, readable));
-        let events = read.kept.events(100);
+        let events = read.log.events(100);
         let calls = |event: &Event| match event {
             Event::Short(_, calls, _) => *calls,
             _ => 0,
@@ -161,10 +161,10 @@ fn open_calls_keep_the_order_of_chunks() {
             made: Arc::clone(&made),
         };
         let source = registry::open(Box::new(ring)).expect("a ring");
-        let mut kept = EventLog::default();
-        drive(&*source, &mut kept, &|_| {}).expect("memory can be read");
+        let mut log = EventLog::default();
+        drive(&*source, &mut log, &|_| {}).expect("memory can be read");
         assert_eq!(source.diagnostics(), [], "after {readings} readings");
-        let calls = kept.calls(100);
+        let calls = log.calls(100);
         let calls = calls.iter().filter(|call| !call.synthetic);
         let found: Vec<_> = calls
             .map(|call| (call.time.0, call.function.0, call.edge))
@@ -218,7 +218,7 @@ fn totals_include_ended_threads() {
 }
 
 #[test]
-fn estimates_are_in_the_ring_and_in_its_trace() {
+fn estimates_are_in_ring_and_trace() {
     let mut ring = Ring::with_open_calls();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
     let [_, ended] = ring.totals();

@@ -28,7 +28,7 @@ fn threads_without_space_use_fewer_chunks() {
 }
 
 #[test]
-fn fewer_chunks_than_can_be_are_told() {
+fn fewer_chunks_than_can_be_are_reported() {
     for (at, value) in [
         // Fewer have space than it goes round in; more than the region has; none.
         (SLOTS + 116, 1),
@@ -40,8 +40,8 @@ fn fewer_chunks_than_can_be_are_told() {
         let mut ring = without_space();
         ring.u32(at, value);
         let read = read(&ring.0).expect("a ring");
-        let told = &read.diagnostics[0].what;
-        assert!(told.contains("where they can't be"), "{at}: {told}");
+        let message = &read.diagnostics[0].what;
+        assert!(message.contains("where they can't be"), "{at}: {message}");
         let [recorded, readable, overwritten, dropped] = counts(&read, 0);
         assert_eq!(recorded, readable + overwritten + dropped, "{at}");
     }
@@ -70,7 +70,7 @@ fn records_only_in_memory_are_reported() {
         (vec![(2, 3, two(3000)), (3, 5, three(4000))], [8, 3, 3, 2]),
         (vec![(3, 5, three(4000)), (4, 8, two(5000))], [10, 3, 5, 2]),
     ] {
-        for (space, told) in [
+        for (space, problem) in [
             (
                 CHUNK,
                 "the file ends before this chunk's records: there was no space",
@@ -82,19 +82,22 @@ fn records_only_in_memory_are_reported() {
         ] {
             let read = second_in_memory(&chunks, space);
             assert_eq!(counts(&read, 0), wanted);
-            let [told_of] = &read.diagnostics[..] else {
+            let [diagnostic] = &read.diagnostics[..] else {
                 panic!("{:?}", read.diagnostics);
             };
-            assert_eq!(told_of.offset, (REGIONS + CHUNK) as u64);
-            let what = &told_of.what;
-            assert!(what.starts_with(&format!("thread 100: {told}")), "{what}");
+            assert_eq!(diagnostic.offset, (REGIONS + CHUNK) as u64);
+            let message = &diagnostic.what;
             assert!(
-                what.contains("only the process has them in memory"),
-                "{what}"
+                message.starts_with(&format!("thread 100: {problem}")),
+                "{message}"
             );
-            let measured = read.kept.calls(100);
+            assert!(
+                message.contains("only the process has them in memory"),
+                "{message}"
+            );
+            let measured = read.log.calls(100);
             let measured = measured.iter().filter(|call| !call.synthetic).count();
-            assert_eq!(measured as u64, wanted[1], "{what}");
+            assert_eq!(measured as u64, wanted[1], "{message}");
         }
     }
 }
@@ -108,10 +111,10 @@ fn files_cut_within_a_chunk_end_there() {
     // Of the third record there is a half.
     ring.0.truncate(REGIONS + 48 + 2 * 8 + 4);
     let read = read(&ring.0).expect("a ring");
-    let what = &read.diagnostics[0].what;
+    let message = &read.diagnostics[0].what;
     assert!(
-        what.contains("the file ends here, and its records do not"),
-        "{what}"
+        message.contains("the file ends here, and its records do not"),
+        "{message}"
     );
     assert_eq!(counts(&read, 0), [3, 2, 0, 1]);
 }

@@ -53,10 +53,11 @@ fn convert(from: &WrittenTrace, target: &Target) -> WrittenTrace {
 
 /// Every pair of targets, with what both hold.
 fn pairs() -> impl Iterator<Item = (&'static Target, &'static Target, Holds)> {
-    targets().flat_map(|one| {
-        targets().map(move |other| {
-            let holds = Holds::for_target(one.name).and(Holds::for_target(other.name));
-            (one, other, holds)
+    targets().flat_map(|first_target| {
+        targets().map(move |second_target| {
+            let holds =
+                Holds::for_target(first_target.name).and(Holds::for_target(second_target.name));
+            (first_target, second_target, holds)
         })
     })
 }
@@ -97,39 +98,49 @@ mod the_rest {
 }
 
 fn whole_programs(seeds: Range<u64>) {
-    for (one, other, holds) in pairs() {
+    for (first_target, second_target, holds) in pairs() {
         for seed in seeds.clone() {
-            let place = format!("{} and {}, program {seed}", one.name, other.name);
+            let place = format!(
+                "{} and {}, program {seed}",
+                first_target.name, second_target.name
+            );
             let program = Program::whole(seed, holds);
-            let mut told = ThreadedLog::default();
-            program.tell(&mut told, usize::MAX >> 1);
-            let wanted = Plain::new(&program.info, &told, holds);
+            let mut log = ThreadedLog::default();
+            program.push_to(&mut log, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &log, holds);
 
-            let first = write(one, &program.info, |sink| program.tell(sink, 50));
+            let first = write(first_target, &program.info, |sink| {
+                program.push_to(sink, 50)
+            });
             same(&wanted, &Plain::read(&*first.source, holds), &place);
-            let there = convert(&first, other);
+            let there = convert(&first, second_target);
             same(&wanted, &Plain::read(&*there.source, holds), &place);
-            let back = convert(&there, one);
+            let back = convert(&there, first_target);
             same(&wanted, &Plain::read(&*back.source, holds), &place);
         }
     }
 }
 
 fn snapshots(seeds: Range<u64>) {
-    for (one, other, holds) in pairs() {
+    for (first_target, second_target, holds) in pairs() {
         for seed in seeds.clone() {
-            let place = format!("{} and {}, snapshot {seed}", one.name, other.name);
+            let place = format!(
+                "{} and {}, snapshot {seed}",
+                first_target.name, second_target.name
+            );
             let program = Program::snapshot(seed, holds);
             let holds = program.holds;
-            let first = write(one, &program.info, |sink| program.tell(sink, 50));
-            let there = convert(&first, other);
+            let first = write(first_target, &program.info, |sink| {
+                program.push_to(sink, 50)
+            });
+            let there = convert(&first, second_target);
             // A writer that balances the calls does it once; from then on nothing changes.
-            let balanced =
-                Holds::for_target(one.name).unbalanced && !Holds::for_target(other.name).unbalanced;
+            let balanced = Holds::for_target(first_target.name).unbalanced
+                && !Holds::for_target(second_target.name).unbalanced;
             let wanted = if balanced { &there } else { &first };
             let wanted = Plain::read(&*wanted.source, holds);
             same(&wanted, &Plain::read(&*there.source, holds), &place);
-            let back = convert(&there, one);
+            let back = convert(&there, first_target);
             same(&wanted, &Plain::read(&*back.source, holds), &place);
         }
     }
@@ -140,13 +151,13 @@ fn ticks_become_nanoseconds() {
     for target in targets() {
         let holds = Holds::for_target(target.name);
         for seed in 0..SEEDS {
-            let mut told = ThreadedLog::default();
+            let mut log = ThreadedLog::default();
             let program = Program::whole(seed, holds);
-            program.tell(&mut told, usize::MAX >> 1);
-            let wanted = Plain::new(&program.info, &told, holds);
+            program.push_to(&mut log, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &log, holds);
             // Not too fast: where a count of ticks is long, XRay's tools round it.
             let program = program.faster(3);
-            let written = write(target, &program.info, |sink| program.tell(sink, 50));
+            let written = write(target, &program.info, |sink| program.push_to(sink, 50));
             let place = format!("{} at 3 GHz, program {seed}", target.name);
             same(&wanted, &Plain::read(&*written.source, holds), &place);
         }
@@ -159,14 +170,14 @@ fn odd_tick_rates_become_equal_nanoseconds() {
     for target in targets() {
         let holds = Holds::for_target(target.name).and(Holds::for_target("xray"));
         for seed in 0..SEEDS {
-            let mut told = ThreadedLog::default();
+            let mut log = ThreadedLog::default();
             let program = Program::whole(seed, holds);
-            program.tell(&mut told, usize::MAX >> 1);
-            let wanted = Plain::new(&program.info, &told, holds);
+            program.push_to(&mut log, usize::MAX >> 1);
+            let wanted = Plain::new(&program.info, &log, holds);
             let program = program.at_rate(2_095_000_000);
             let place = format!("{} at 2.095 GHz, program {seed}", target.name);
 
-            let recorded = write(xray, &program.info, |sink| program.tell(sink, 50));
+            let recorded = write(xray, &program.info, |sink| program.push_to(sink, 50));
             same(&wanted, &Plain::read(&*recorded.source, holds), &place);
             let there = convert(&recorded, target);
             same(&wanted, &Plain::read(&*there.source, holds), &place);
@@ -182,7 +193,7 @@ fn a_difference_is_found() {
     let holds = Holds::for_target("xray");
     let read = |program: &Program| {
         let xray = registry::target("xray").expect("the native format");
-        let written = write(xray, &program.info, |sink| program.tell(sink, 50));
+        let written = write(xray, &program.info, |sink| program.push_to(sink, 50));
         Plain::read(&*written.source, holds)
     };
     let mut program = Program::whole(3, holds);

@@ -75,7 +75,7 @@ fn a_counter_has_its_value_until_the_next() {
     let read = read_folder(folder.path()).expect("a folder");
     assert_eq!(read.diagnostics, []);
     // Its calls are as ever, and no name of a counter is a function.
-    assert_eq!(read.kept.calls(7), [enter(2000, 1), exit(4000, 1)]);
+    assert_eq!(read.log.calls(7), [enter(2000, 1), exit(4000, 1)]);
     assert_eq!(read.info.functions, info.functions[..1]);
     let tree = String::from_utf8(folder.bytes("tree.json")).expect("UTF-8");
     let counters = "\"Counters\":{\"key\":4,\"children\":{\n\"app::queue\":{\"key\":5},\n";
@@ -169,7 +169,7 @@ fn no_name_breaks_the_tree() {
     let (folder, _) = write(&info, &[(thread(7), events.clone())]);
     let read = read_folder(folder.path()).expect("a folder");
     assert_eq!(read.diagnostics, []);
-    assert_eq!(read.kept.calls(7), [enter(1000, 1), exit(9000, 1)]);
+    assert_eq!(read.log.calls(7), [enter(1000, 1), exit(9000, 1)]);
     is_the_state_of(&folder, &info, &events, 2500);
     is_the_state_of(&folder, &info, &events, 9000);
 }

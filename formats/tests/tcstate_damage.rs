@@ -33,22 +33,22 @@ fn trace() -> Folder {
         ..TraceInfo::default()
     };
     let at = |time: u64| 1_000_000_000 + time;
-    let mut one = vec![Event::Cpu(at(0), 3), Event::Call(enter(at(0), 3))];
+    let mut first = vec![Event::Cpu(at(0), 3), Event::Call(enter(at(0), 3))];
     for round in 0..2 {
         let time = at(round * 1000);
-        one.push(Event::Call(enter(time + 100, 5)));
-        one.push(Event::Call(enter(time + 200, 17)));
-        one.push(Event::Call(exit(time + 300, 17)));
-        one.push(Event::Call(exit(time + 400, 5)));
+        first.push(Event::Call(enter(time + 100, 5)));
+        first.push(Event::Call(enter(time + 200, 17)));
+        first.push(Event::Call(exit(time + 300, 17)));
+        first.push(Event::Call(exit(time + 400, 5)));
     }
-    let mut two = vec![Event::Cpu(at(50), 4)];
+    let mut second = vec![Event::Cpu(at(50), 4)];
     for round in 0..2 {
-        two.push(Event::Call(enter(at(round * 1000 + 50), 9)));
-        two.push(Event::Call(exit(at(round * 1000 + 650), 9)));
+        second.push(Event::Call(enter(at(round * 1000 + 50), 9)));
+        second.push(Event::Call(exit(at(round * 1000 + 650), 9)));
     }
-    two.push(Event::Call(enter(at(1900), 3)));
-    two.push(Event::Call(enter(at(2000), 9)));
-    let (folder, losses) = write(&info, &[(thread(7), one), (thread(8), two)]);
+    second.push(Event::Call(enter(at(1900), 3)));
+    second.push(Event::Call(enter(at(2000), 9)));
+    let (folder, losses) = write(&info, &[(thread(7), first), (thread(8), second)]);
     assert_eq!(losses.to_string(), "");
     folder
 }
@@ -58,7 +58,7 @@ type Threads = Vec<(ThreadId, Vec<Event>)>;
 /// The events of each thread, and how many problems were reported.
 fn events(folder: &Folder) -> Option<(Threads, usize)> {
     let read = read_folder(folder.path()).ok()?;
-    let mut threads = read.kept.threads;
+    let mut threads = read.log.threads;
     threads.sort_by_key(|(id, _)| *id);
     Some((threads, read.diagnostics.len()))
 }
@@ -81,14 +81,14 @@ sampled! { cut_at_every_byte }
 
 fn cut_at_every_byte(step: usize) {
     let folder = trace();
-    let (whole, told) = events(&folder).expect("readable");
-    assert_eq!(told, 0);
+    let (whole, problems) = events(&folder).expect("readable");
+    assert_eq!(problems, 0);
     for file in FILES {
         let bytes = folder.bytes(file);
         let cut = open(&folder, file);
         for end in (0..bytes.len()).rev().step_by(step) {
             cut.set_len(end as u64).expect("a file");
-            let Some((part, told)) = events(&folder) else {
+            let Some((part, problems)) = events(&folder) else {
                 assert!(
                     file == "history.bin" && end < 64,
                     "{file} cut at byte {end}"
@@ -97,10 +97,10 @@ fn cut_at_every_byte(step: usize) {
             };
             // All but a line feed is needed.
             assert!(
-                told > 0 || end + 1 == bytes.len(),
-                "{file} cut at byte {end}: not said"
+                problems > 0 || end + 1 == bytes.len(),
+                "{file} cut at byte {end}: not reported"
             );
-            if told >= 12 {
+            if problems >= 12 {
                 let read = read_folder(folder.path()).expect("readable");
                 panic!("{file} cut at byte {end}: a flood: {:#?}", read.diagnostics);
             }
@@ -158,20 +158,23 @@ fn flipped_at_every_byte(step: usize) {
         for (at, byte) in folder.bytes(file).into_iter().enumerate().step_by(step) {
             for mask in [0x01, 0x08, 0xff] {
                 flipped.write_at(&[byte ^ mask], at as u64).expect("a file");
-                if let Some((found, told)) = events(&folder) {
+                if let Some((found, problems)) = events(&folder) {
                     let count: usize = found.iter().map(|(_, events)| events.len()).sum();
                     assert!(
                         count <= all + 4,
                         "{file} byte {at}: {count} events out of {all}"
                     );
-                    if told >= 12 {
+                    if problems >= 12 {
                         let read = read_folder(folder.path()).expect("readable");
                         panic!("{file} byte {at}: a flood: {:#?}", read.diagnostics);
                     }
-                    let seen = told > 0 || is_value(at, &intervals);
+                    let is_reported = problems > 0 || is_value(at, &intervals);
                     // The version's minor number may be any.
                     let harmless = file != "history.bin" || (10..12).contains(&at);
-                    assert!(seen || harmless, "{file} byte {at} ^ {mask:#x}: not said");
+                    assert!(
+                        is_reported || harmless,
+                        "{file} byte {at} ^ {mask:#x}: not reported"
+                    );
                 } else {
                     assert!(file == "history.bin" && at < 10, "{file} byte {at}");
                 }
@@ -193,12 +196,12 @@ fn damage_costs_one_interval_reported_once() {
         for at in [from, from + 9, from + 16, from + 19] {
             bytes[at] ^= 0x2a;
             fs::write(folder.path().join("history.bin"), &bytes).expect("space");
-            let (found, told) = events(&folder).expect("readable");
+            let (found, problems) = events(&folder).expect("readable");
             let lost = |threads: &Threads| -> usize {
                 threads.iter().map(|(_, events)| events.len()).sum()
             };
             worst = worst.max(lost(&whole).saturating_sub(lost(&found)));
-            assert!(told <= 2, "byte {at}: said {told} times");
+            assert!(problems <= 2, "byte {at}: reported {problems} times");
             bytes[at] ^= 0x2a;
         }
     }
@@ -214,8 +217,8 @@ fn hostile_numbers_take_no_memory() {
         let mut bytes = whole.clone();
         bytes[at..at + size].fill(0xff);
         fs::write(folder.path().join("history.bin"), &bytes).expect("space");
-        let (_, told) = events(&folder).expect("readable");
-        assert!((1..12).contains(&told), "byte {at}");
+        let (_, problems) = events(&folder).expect("readable");
+        assert!((1..12).contains(&problems), "byte {at}");
     }
     fs::write(folder.path().join("history.bin"), &whole).expect("space");
     let keys =
@@ -224,8 +227,8 @@ fn hostile_numbers_take_no_memory() {
     let tree =
         "{\"root\":{\"key\":0,\"children\":{\"a\":{\"key\":4000000000,\"children\":{\"b\":{}}}}}}";
     fs::write(folder.path().join("tree.json"), tree).expect("space");
-    let (_, told) = events(&folder).expect("readable");
-    assert!(told > 0);
+    let (_, problems) = events(&folder).expect("readable");
+    assert!(problems > 0);
     let deep = "{\"root\":".to_owned() + &"{\"children\":{\"x\":".repeat(100_000);
     fs::write(folder.path().join("tree.json"), deep).expect("space");
     assert!(events(&folder).is_some());
@@ -250,8 +253,8 @@ fn times_may_be_any_number() {
             let mut bytes = whole.clone();
             bytes[at..at + 8].copy_from_slice(&time.to_le_bytes());
             fs::write(folder.path().join("history.bin"), &bytes).expect("space");
-            let (_, told) = events(&folder).expect("readable");
-            assert!(told > 0, "{time} ns at byte {at}");
+            let (_, problems) = events(&folder).expect("readable");
+            assert!(problems > 0, "{time} ns at byte {at}");
         }
         // All of it at one time.
         let mut bytes = whole.clone();
@@ -261,7 +264,7 @@ fn times_may_be_any_number() {
         fs::write(folder.path().join("history.bin"), &bytes).expect("space");
         fs::remove_file(folder.path().join("meta.json")).expect("a file");
         assert!(
-            events(&folder).is_some_and(|(_, told)| told > 0),
+            events(&folder).is_some_and(|(_, problems)| problems > 0),
             "{time} ns"
         );
         fs::write(folder.path().join("history.bin"), &whole).expect("space");

@@ -55,8 +55,8 @@ fn of_1823() -> [Event; 2] {
 fn everything_that_a_trace_has_a_word_for() {
     let read = read_folder(&golden()).expect("readable");
     assert_eq!(read.diagnostics, []);
-    assert_eq!(read.kept.events(390), of_390());
-    assert_eq!(read.kept.events(1823), of_1823());
+    assert_eq!(read.log.events(390), of_390());
+    assert_eq!(read.log.events(1823), of_1823());
     let info = &read.info;
     assert_eq!(info.format, "Trace Compass state history, version 1");
     assert_eq!(info.clock.frequency, 1_000_000_000);
@@ -72,16 +72,16 @@ fn meta_json_is_not_needed() {
     let folder = without("meta.json");
     let read = read_folder(folder.path()).expect("readable");
     // Then state.json is taken to be of the end, which it is not.
-    let told: Vec<String> = read.diagnostics.iter().map(ToString::to_string).collect();
+    let messages = read.messages();
     let of_key = |key: u32| {
         format!("at byte 0: state.json: the value of key {key} is not that of the history")
     };
-    assert_eq!(told.len(), 4);
+    assert_eq!(messages.len(), 4);
     for key in [5, 6, 7, 13] {
-        assert!(told.contains(&of_key(key)), "{key}: {told:?}");
+        assert!(messages.contains(&of_key(key)), "{key}: {messages:?}");
     }
-    assert_eq!(read.kept.events(390), of_390());
-    assert_eq!(read.kept.events(1823), of_1823());
+    assert_eq!(read.log.events(390), of_390());
+    assert_eq!(read.log.events(1823), of_1823());
 }
 
 #[test]
@@ -93,28 +93,28 @@ fn what_is_left_without_a_table() {
     assert!(
         read.diagnostics
             .iter()
-            .any(|told| told.what.starts_with("types.json: "))
+            .any(|diagnostic| diagnostic.what.starts_with("types.json: "))
     );
-    assert_eq!(read.kept.events(390), of_390());
+    assert_eq!(read.log.events(390), of_390());
 
     let folder = without("tree.json");
     let read = read_folder(folder.path()).expect("readable");
     assert!(
         read.diagnostics
             .iter()
-            .any(|told| told.what.starts_with("tree.json: "))
+            .any(|diagnostic| diagnostic.what.starts_with("tree.json: "))
     );
-    assert_eq!(read.kept.count(), 0);
+    assert_eq!(read.log.count(), 0);
 
     let folder = without("state.json");
     let read = read_folder(folder.path()).expect("readable");
-    let told: Vec<&str> = read
+    let files: Vec<&str> = read
         .diagnostics
         .iter()
-        .map(|told| &told.what[..11])
+        .map(|diagnostic| &diagnostic.what[..11])
         .collect();
-    assert!(told.iter().all(|told| *told == "state.json:"), "{told:?}");
-    assert_eq!(read.kept.events(390), of_390());
+    assert!(files.iter().all(|file| *file == "state.json:"), "{files:?}");
+    assert_eq!(read.log.events(390), of_390());
 
     let folder = without("history.bin");
     assert!(registry::open_path(folder.path()).is_err());

@@ -19,17 +19,14 @@ fn info() -> TraceInfo {
     }
 }
 
-#[test]
-fn losses_are_counted() {
-    let mut info = info();
-    // The same name twice.
-    info.functions[8].name = "app::f8".into();
+/// Something of everything that a state can't tell.
+fn events_with_losses() -> Vec<Event> {
     let tail = call(60, 2, Edge::TailExit);
     let arguments = Call {
         has_arguments: true,
         ..enter(20, 2)
     };
-    let events = vec![
+    vec![
         Event::Wall(1, 1),
         Event::Call(enter(10, 1)),
         Event::Wall(2, 2),
@@ -56,36 +53,44 @@ fn losses_are_counted() {
         // 6 is never left, and the clock goes back.
         Event::Call(enter(80, 6)),
         Event::Call(exit(79, 1)),
-    ];
-    let (folder, losses) = write(&info, &[(thread(1), events)]);
+    ]
+}
+
+const LOSSES: &[(&str, u64)] = &[
+    ("wall-clock times in the middle of a thread: left out", 1),
+    ("arguments: left out", 2),
+    ("custom events: left out", 1),
+    ("typed events: left out", 1),
+    ("missing records: their place is left out", 1000),
+    ("tail exits: written as exits", 1),
+    (
+        "synthetic entries and exits in the middle of a thread: written as measured ones",
+        1,
+    ),
+    ("calls shorter than 1 ns: left out", 3),
+    ("exits without an entry: left out", 1),
+    (
+        "calls without an exit: they end with the call around them",
+        1,
+    ),
+    (
+        "entries and exits whose clock went back: written at the time of the one before",
+        1,
+    ),
+    (
+        "calls of functions that have the name of another: told as calls of that one",
+        1,
+    ),
+];
+
+#[test]
+fn losses_are_counted() {
+    let mut info = info();
+    // The same name twice.
+    info.functions[8].name = "app::f8".into();
+    let (folder, losses) = write(&info, &[(thread(1), events_with_losses())]);
     let losses: Vec<_> = losses.iter().collect();
-    let wanted = [
-        ("wall-clock times in the middle of a thread: left out", 1),
-        ("arguments: left out", 2),
-        ("custom events: left out", 1),
-        ("typed events: left out", 1),
-        ("missing records: their place is left out", 1000),
-        ("tail exits: written as exits", 1),
-        (
-            "synthetic entries and exits in the middle of a thread: written as measured ones",
-            1,
-        ),
-        ("calls shorter than 1 ns: left out", 3),
-        ("exits without an entry: left out", 1),
-        (
-            "calls without an exit: they end with the call around them",
-            1,
-        ),
-        (
-            "entries and exits whose clock went back: written at the time of the one before",
-            1,
-        ),
-        (
-            "calls of functions that have the name of another: told as calls of that one",
-            1,
-        ),
-    ];
-    assert_eq!(losses, wanted);
+    assert_eq!(losses, LOSSES);
     History::read(folder.path());
     let read = read_folder(folder.path()).expect("readable");
     assert_eq!(read.diagnostics, []);
@@ -101,7 +106,7 @@ fn losses_are_counted() {
         exit(73, 8),
         exit(80, 1),
     ];
-    assert_eq!(read.kept.calls(1), calls);
+    assert_eq!(read.log.calls(1), calls);
 }
 
 /// What a thread's counts say of what is in the folder, and what is there.
@@ -113,10 +118,10 @@ fn counts_and_found(events: Vec<Event>, counts: Counts) -> (Counts, Counts) {
     let (folder, _) = write(&info(), &[(thread, events)]);
     let read = read_folder(folder.path()).expect("readable");
     assert_eq!(read.diagnostics, []);
-    let calls = read.kept.calls(1);
+    let calls = read.log.calls(1);
     let synthetic = |entries: bool| {
-        let of = |call: &&Call| call.synthetic && (call.edge == Edge::Entry) == entries;
-        calls.iter().filter(of).count() as u64
+        let matches = |call: &&Call| call.synthetic && (call.edge == Edge::Entry) == entries;
+        calls.iter().filter(matches).count() as u64
     };
     let found = Counts {
         readable: calls.iter().filter(|call| !call.synthetic).count() as u64,
@@ -127,18 +132,24 @@ fn counts_and_found(events: Vec<Event>, counts: Counts) -> (Counts, Counts) {
     (read.info.threads[0].counts.expect("counts"), found)
 }
 
-#[test]
-fn counts_are_those_of_what_is_there() {
-    let counts = |readable| Counts {
+/// As many records as are readable, and 100 others.
+fn counts(readable: u64) -> Counts {
+    Counts {
         recorded: readable + 100,
         readable,
         overwritten: 93,
         dropped: 7,
         ..Counts::default()
-    };
-    let calls = |calls: &[Call]| calls.iter().map(|&call| Event::Call(call)).collect();
-    // Nothing is left out: two frames from before, one still open.
-    let whole = [
+    }
+}
+
+fn call_events(calls: &[Call]) -> Vec<Event> {
+    calls.iter().map(|&call| Event::Call(call)).collect()
+}
+
+/// Nothing is left out: two frames from before, one still open.
+fn calls_without_losses() -> Vec<Event> {
+    call_events(&[
         synthetic(enter(10, 1)),
         synthetic(enter(10, 2)),
         exit(10, 2),
@@ -147,15 +158,27 @@ fn counts_are_those_of_what_is_there() {
         enter(19, 4),
         synthetic(exit(19, 4)),
         synthetic(exit(19, 1)),
-    ];
+    ])
+}
+
+#[test]
+fn counts_without_losses_stay() {
     let stated = Counts {
         synthetic_entries: 2,
         synthetic_exits: 2,
         ..counts(4)
     };
-    let (told, found) = counts_and_found(calls(&whole), stated);
-    assert_eq!((told, found), (stated, stated));
-    // Two calls without a length, and an exit without an entry.
+    let (read, found) = counts_and_found(calls_without_losses(), stated);
+    assert_eq!((read, found), (stated, stated));
+    // A thread of which nothing is stated.
+    let (folder, _) = write(&info(), &[(thread(1), calls_without_losses())]);
+    let read = read_folder(folder.path()).expect("readable");
+    assert_eq!(read.info.threads[0].counts, None);
+}
+
+#[test]
+fn counts_leave_lost_calls_out() {
+    // Two calls without a length, an exit that nobody entered.
     let short = [
         enter(10, 1),
         enter(20, 2),
@@ -165,13 +188,13 @@ fn counts_are_those_of_what_is_there() {
         exit(30, 9),
         exit(40, 1),
     ];
-    let (told, found) = counts_and_found(calls(&short), counts(7));
+    let (read, found) = counts_and_found(call_events(&short), counts(7));
     let wanted = Counts {
         readable: 2,
         dropped: 12,
         ..counts(7)
     };
-    assert_eq!(told, wanted);
+    assert_eq!(read, wanted);
     assert_eq!(found.readable, 2);
     // What is stated wrong stays wrong.
     let wrong = Counts {
@@ -179,15 +202,19 @@ fn counts_are_those_of_what_is_there() {
         synthetic_exits: 3,
         ..counts(7)
     };
-    let (told, _) = counts_and_found(calls(&short), wrong);
+    let (read, _) = counts_and_found(call_events(&short), wrong);
     let wanted = Counts {
         readable: 4,
         dropped: 12,
         ..wrong
     };
-    assert_eq!(told, wanted);
-    // What was not measured in the middle, and what ends with the call around it, is as if measured.
-    let more = [
+    assert_eq!(read, wanted);
+}
+
+#[test]
+fn synthetic_edges_count_as_measured_ones() {
+    // Some were not measured in the middle, and some end with the call around them.
+    let calls = [
         enter(10, 1),
         synthetic(enter(20, 2)),
         exit(30, 2),
@@ -203,19 +230,15 @@ fn counts_are_those_of_what_is_there() {
         synthetic_exits: 1,
         ..counts(7)
     };
-    let (told, found) = counts_and_found(calls(&more), stated);
+    let (read, found) = counts_and_found(call_events(&calls), stated);
     // 4 has no length: its entry is left out, its exit never counted.
     let wanted = Counts {
         recorded: 108,
         readable: 8,
         ..counts(7)
     };
-    assert_eq!(told, wanted);
+    assert_eq!(read, wanted);
     assert_eq!((found.readable, found.synthetic_exits), (8, 0));
-    // A thread whose counts are not known.
-    let (folder, _) = write(&info(), &[(thread(1), calls(&whole))]);
-    let read = read_folder(folder.path()).expect("readable");
-    assert_eq!(read.info.threads[0].counts, None);
 }
 
 #[test]
@@ -244,7 +267,7 @@ fn counts_agree_after_random_programs() {
             synthetic_exits: synthetic(false),
             ..Counts::default()
         };
-        let (told, found) = counts_and_found(events, counts);
+        let (read, found) = counts_and_found(events, counts);
         let Counts {
             recorded,
             readable,
@@ -252,7 +275,7 @@ fn counts_agree_after_random_programs() {
             synthetic_entries,
             synthetic_exits,
             ..
-        } = told;
+        } = read;
         assert_eq!(readable, found.readable, "round {round}");
         assert_eq!(recorded, readable + dropped, "round {round}");
         assert_eq!(synthetic_entries, found.synthetic_entries, "round {round}");
@@ -264,17 +287,17 @@ fn counts_agree_after_random_programs() {
 fn invisible_cpu_changes_are_counted() {
     let at = |time: u64, cpu: u32| [Event::Cpu(time, cpu), Event::Call(enter(time, 1))];
     // To CPU 1 and back to CPU 0, on which no other thread was meanwhile. Then to other CPUs without a call.
-    let one = [at(10, 0), at(20, 1), at(30, 0)].concat();
-    let one: Vec<Event> = one
+    let first = [at(10, 0), at(20, 1), at(30, 0)].concat();
+    let first: Vec<Event> = first
         .into_iter()
         .chain([Event::Cpu(40, 2), Event::Cpu(50, 3)])
         .collect();
-    let (folder, losses) = write(&info(), &[(thread(1), one)]);
+    let (folder, losses) = write(&info(), &[(thread(1), first)]);
     let losses: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
     assert_eq!(losses, [2, 1]);
     let cpus = |folder: &Path, id| -> Vec<Event> {
         let read = read_folder(folder).expect("readable");
-        let events = read.kept.events(id).iter();
+        let events = read.log.events(id).iter();
         events
             .filter(|event| matches!(event, Event::Cpu(..)))
             .cloned()
@@ -285,9 +308,9 @@ fn invisible_cpu_changes_are_counted() {
         [Event::Cpu(10, 0), Event::Cpu(20, 1)]
     );
     // Where another thread was in between it is seen; who comes in the same ns takes its place.
-    let one = [at(10, 0), at(20, 1), at(30, 0), at(40, 5)].concat();
-    let two = [at(25, 0), at(40, 5)].concat();
-    let (folder, losses) = write(&info(), &[(thread(1), one), (thread(2), two)]);
+    let first = [at(10, 0), at(20, 1), at(30, 0), at(40, 5)].concat();
+    let second = [at(25, 0), at(40, 5)].concat();
+    let (folder, losses) = write(&info(), &[(thread(1), first), (thread(2), second)]);
     assert_eq!(
         losses.iter().map(|(_, count)| count).collect::<Vec<_>>(),
         [1]

@@ -89,7 +89,7 @@ fn there_and_back(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> Folder {
     // States are no thread.
     assert_eq!(read.info.threads.len(), pieces.len());
     for (thread, events) in pieces {
-        assert_eq!(&read.kept.events(thread.id.0), events);
+        assert_eq!(&read.log.events(thread.id.0), events);
     }
     folder
 }
@@ -130,95 +130,97 @@ fn is_the_same_at(folder: &Folder, info: &TraceInfo, pieces: &[(Thread, Vec<Even
     );
 }
 
+/// What may happen at the edges of lists, in holes, and at equal times.
+const LISTS: &[&[Line]] = &[
+    // A list with its beginning, a hole and its end. Thread 8 has no calls, thread 7 changes its CPU.
+    &[
+        (1000, 0, 0, None),
+        (1010, 7, 1, WAITING),
+        (1030, 7, 1, RUNNING),
+        (1040, 7, 1, PREEMPTED),
+        (1044, 7, 0, RUNNING),
+        (1050, 8, 3, RUNNING),
+        (1060, 0, 0, None),
+        (1070, 7, 2, WAITING),
+        (1090, 8, 3, RUNNING),
+        (1200, 0, 0, None),
+    ],
+    // Without a beginning and an end.
+    &[(1010, 7, 1, WAITING), (1030, 7, 1, RUNNING)],
+    &[(1010, 7, 1, RUNNING)],
+    &[(1010, 7, 1, None)],
+    // At equal times: thread 8 gets the CPU that thread 7 leaves, in both orders.
+    &[
+        (1000, 0, 0, None),
+        (1010, 7, 1, PREEMPTED),
+        (1010, 8, 1, RUNNING),
+        (1020, 8, 1, WAITING),
+        (1020, 7, 1, RUNNING),
+    ],
+    &[
+        (1000, 0, 0, None),
+        (1010, 8, 1, RUNNING),
+        (1010, 7, 1, PREEMPTED),
+        (1020, 7, 1, RUNNING),
+        (1020, 8, 1, WAITING),
+    ],
+    // Thread 8 is seen on the CPU that thread 7 has not left.
+    &[
+        (1000, 0, 0, None),
+        (1001, 7, 1, RUNNING),
+        (1010, 8, 1, RUNNING),
+        (1015, 8, 2, RUNNING),
+        (1030, 7, 1, WAITING),
+    ],
+    &[
+        (1000, 0, 0, None),
+        (1001, 7, 1, RUNNING),
+        (1010, 8, 1, RUNNING),
+        (1030, 9, 1, RUNNING),
+    ],
+    // Thread 8 lost its CPU to thread 7, and was on it until the end of the list and beyond.
+    &[
+        (1000, 0, 0, None),
+        (1001, 8, 1, RUNNING),
+        (1010, 7, 1, RUNNING),
+        (1020, 7, 0, PREEMPTED),
+        (1030, 8, 1, PREEMPTED),
+        (1030, 8, 1, RUNNING),
+    ],
+    // A state that goes on over a hole.
+    &[
+        (1000, 7, 1, WAITING),
+        (1010, 0, 0, None),
+        (1010, 7, 1, WAITING),
+        (1020, 7, 1, RUNNING),
+        (1030, 0, 0, None),
+        (1030, 7, 1, RUNNING),
+    ],
+    // A wait that begins where the list begins, behind a time of which nothing was known.
+    &[
+        (1000, 7, 1, None),
+        (1010, 7, 1, WAITING),
+        (1010, 0, 0, None),
+        (1010, 7, 1, WAITING),
+    ],
+    // All in one ns.
+    &[
+        (1010, 7, 1, WAITING),
+        (1010, 7, 2, RUNNING),
+        (1010, 7, 3, PREEMPTED),
+    ],
+    // The end of a window.
+    &[
+        (0, 0, 0, None),
+        (1000, 7, 1, RUNNING),
+        (1010, 8, 0, WAITING),
+        (u64::MAX, 0, 0, None),
+    ],
+];
+
 #[test]
 fn states_come_back() {
-    let lists: &[&[Line]] = &[
-        // A list with its beginning, a hole and its end. Thread 8 has no calls, thread 7 changes its CPU.
-        &[
-            (1000, 0, 0, None),
-            (1010, 7, 1, WAITING),
-            (1030, 7, 1, RUNNING),
-            (1040, 7, 1, PREEMPTED),
-            (1044, 7, 0, RUNNING),
-            (1050, 8, 3, RUNNING),
-            (1060, 0, 0, None),
-            (1070, 7, 2, WAITING),
-            (1090, 8, 3, RUNNING),
-            (1200, 0, 0, None),
-        ],
-        // Without a beginning and an end.
-        &[(1010, 7, 1, WAITING), (1030, 7, 1, RUNNING)],
-        &[(1010, 7, 1, RUNNING)],
-        &[(1010, 7, 1, None)],
-        // At equal times: thread 8 gets the CPU that thread 7 leaves, in both orders.
-        &[
-            (1000, 0, 0, None),
-            (1010, 7, 1, PREEMPTED),
-            (1010, 8, 1, RUNNING),
-            (1020, 8, 1, WAITING),
-            (1020, 7, 1, RUNNING),
-        ],
-        &[
-            (1000, 0, 0, None),
-            (1010, 8, 1, RUNNING),
-            (1010, 7, 1, PREEMPTED),
-            (1020, 7, 1, RUNNING),
-            (1020, 8, 1, WAITING),
-        ],
-        // Thread 8 is seen on the CPU that thread 7 has not left.
-        &[
-            (1000, 0, 0, None),
-            (1001, 7, 1, RUNNING),
-            (1010, 8, 1, RUNNING),
-            (1015, 8, 2, RUNNING),
-            (1030, 7, 1, WAITING),
-        ],
-        &[
-            (1000, 0, 0, None),
-            (1001, 7, 1, RUNNING),
-            (1010, 8, 1, RUNNING),
-            (1030, 9, 1, RUNNING),
-        ],
-        // Thread 8 lost its CPU to thread 7, and was on it until the end of the list and beyond.
-        &[
-            (1000, 0, 0, None),
-            (1001, 8, 1, RUNNING),
-            (1010, 7, 1, RUNNING),
-            (1020, 7, 0, PREEMPTED),
-            (1030, 8, 1, PREEMPTED),
-            (1030, 8, 1, RUNNING),
-        ],
-        // A state that goes on over a hole.
-        &[
-            (1000, 7, 1, WAITING),
-            (1010, 0, 0, None),
-            (1010, 7, 1, WAITING),
-            (1020, 7, 1, RUNNING),
-            (1030, 0, 0, None),
-            (1030, 7, 1, RUNNING),
-        ],
-        // A wait that begins where the list begins, behind a time of which nothing was known.
-        &[
-            (1000, 7, 1, None),
-            (1010, 7, 1, WAITING),
-            (1010, 0, 0, None),
-            (1010, 7, 1, WAITING),
-        ],
-        // All in one ns.
-        &[
-            (1010, 7, 1, WAITING),
-            (1010, 7, 2, RUNNING),
-            (1010, 7, 3, PREEMPTED),
-        ],
-        // The end of a window.
-        &[
-            (0, 0, 0, None),
-            (1000, 7, 1, RUNNING),
-            (1010, 8, 0, WAITING),
-            (u64::MAX, 0, 0, None),
-        ],
-    ];
-    for list in lists {
+    for list in LISTS {
         let info = info(1_000_000_000, schedule(list));
         let pieces = [(thread(7), calls(1000)), (thread(9), calls(1020))];
         let folder = there_and_back(&info, &pieces);

@@ -40,7 +40,7 @@ fn intervals(folder: &Folder) -> Vec<(usize, String)> {
     list
 }
 
-fn told(folder: &Folder) -> Vec<String> {
+fn messages(folder: &Folder) -> Vec<String> {
     let read = read_folder(folder.path()).expect("readable");
     read.diagnostics.iter().map(ToString::to_string).collect()
 }
@@ -84,14 +84,15 @@ fn invalid_numbers_are_reported() {
         let mut bytes = whole.clone();
         bytes[place + 20..place + 28].copy_from_slice(&value.to_le_bytes());
         fs::write(folder.path().join("history.bin"), &bytes).expect("space");
-        let told = told(&folder);
+        let messages = messages(&folder);
         let wanted = format!("at byte {place}: history.bin: {wanted}");
         // The state at the end is another, too.
-        let is_expected = |told: &String| told.starts_with(&wanted) || told.contains("state.json");
-        assert!(told.iter().all(is_expected), "{told:?}");
+        let is_expected =
+            |message: &String| message.starts_with(&wanted) || message.contains("state.json");
+        assert!(messages.iter().all(is_expected), "{messages:?}");
         assert!(
-            told.iter().any(|told| told.starts_with(&wanted)),
-            "{told:?}"
+            messages.iter().any(|message| message.starts_with(&wanted)),
+            "{messages:?}"
         );
         let read = read_folder(folder.path()).expect("readable");
         let states = States::new(&read.info.schedule);
@@ -99,7 +100,7 @@ fn invalid_numbers_are_reported() {
         let state = states
             .at(ThreadId(thread), Ticks(time))
             .and_then(|stay| stay.state);
-        assert_eq!(state, None, "{told:?}");
+        assert_eq!(state, None, "{messages:?}");
         // What another thread did is known.
         assert_eq!(stays(&read.info, ThreadId(8)), stays(&info, ThreadId(8)));
     }
@@ -114,7 +115,7 @@ fn invalid_numbers_are_reported() {
         let mut bytes = whole.clone();
         bytes[status + 20..status + 28].copy_from_slice(&i64::to_le_bytes(value));
         fs::write(folder.path().join("history.bin"), &bytes).expect("space");
-        assert_eq!(told(&folder), [""; 0]);
+        assert_eq!(messages(&folder), [""; 0]);
         let read = read_folder(folder.path()).expect("readable");
         let states = States::new(&read.info.schedule);
         let state = states
@@ -135,16 +136,19 @@ fn invalid_threads_and_times_are_reported() {
     };
     // Two attributes of one thread.
     let two = read("\"8\":", "\"07\":");
-    let told: Vec<String> = two.diagnostics.iter().map(ToString::to_string).collect();
+    let messages = two.messages();
     let wanted = "history.bin: thread 7 has two states at once; that is left out";
-    assert!(told.iter().any(|told| told.contains(wanted)), "{told:?}");
+    assert!(
+        messages.iter().any(|message| message.contains(wanted)),
+        "{messages:?}"
+    );
     // Thread 0 stands for all threads.
     let none = read("\"9\":", "\"0\":");
-    let told: Vec<String> = none.diagnostics.iter().map(ToString::to_string).collect();
+    let messages = none.messages();
     let wanted = "history.bin: thread 0 is no thread of a program; its state is left out";
     assert!(
-        !told.is_empty() && told.iter().all(|told| told.contains(wanted)),
-        "{told:?}"
+        !messages.is_empty() && messages.iter().all(|message| message.contains(wanted)),
+        "{messages:?}"
     );
     assert_eq!(stays(&none.info, ThreadId(7)), stays(&info, ThreadId(7)));
     let far = read("\"9\":", &format!("\"{}\":", u64::MAX));
@@ -154,10 +158,10 @@ fn invalid_threads_and_times_are_reported() {
         stays(&info, ThreadId(9))
     );
     let lone = read("\"Current_cpu_rq\"", "\"Prio\"");
-    let told: Vec<String> = lone.diagnostics.iter().map(ToString::to_string).collect();
+    let messages = lone.messages();
     assert!(
-        told.len() == 1 && told[0].contains("a status without a CPU (Current_cpu_rq)"),
-        "{told:?}"
+        messages.len() == 1 && messages[0].contains("a status without a CPU (Current_cpu_rq)"),
+        "{messages:?}"
     );
     assert!(lone.info.schedule.switches.is_empty());
     fs::write(folder.path().join("tree.json"), &tree).expect("space");

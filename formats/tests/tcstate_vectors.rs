@@ -88,8 +88,8 @@ fn interval_sets_are_those_of_trace_compass() {
             by_thread.entry(*tid).or_default().extend(events.clone());
         }
         let by_thread: Vec<_> = by_thread.into_iter().collect();
-        for (given, in_turns) in [(pieces(&events), true), (pieces(&by_thread), false)] {
-            let (folder, _) = write(&info, &given);
+        for (parts, in_turns) in [(pieces(&events), true), (pieces(&by_thread), false)] {
+            let (folder, _) = write(&info, &parts);
             let history = History::read(folder.path());
             let root = vec![(history.start, history.end, "null".to_owned())];
             let mut found = history.lines;
@@ -135,16 +135,16 @@ fn what_a_vector_can_tell_comes_back() {
         exit(1020, foo),
         exit(1060, main),
     ];
-    assert_eq!(read.kept.calls(7), calls);
+    assert_eq!(read.log.calls(7), calls);
     let calls = [
         enter(1015, worker),
         enter(1030, main),
         exit(1040, main),
         exit(1050, worker),
     ];
-    assert_eq!(read.kept.calls(8), calls);
+    assert_eq!(read.log.calls(8), calls);
     let cpus = |thread| {
-        let events = read.kept.events(thread).iter().cloned();
+        let events = read.log.events(thread).iter().cloned();
         events
             .filter(|event| !matches!(event, Event::Call(_)))
             .collect::<Vec<_>>()

@@ -93,7 +93,7 @@ fn random_programs_come_back() {
             let read = read_folder(folder.path()).expect("readable");
             assert_eq!(read.diagnostics, []);
             for (thread, events) in &threads {
-                assert_eq!(read.kept.events(thread.id.0), events, "round {round}");
+                assert_eq!(read.log.events(thread.id.0), events, "round {round}");
             }
             assert_eq!(read.info.functions, info().functions);
             let written: Vec<Thread> = threads.iter().map(|(thread, _)| thread.clone()).collect();
@@ -120,7 +120,7 @@ fn a_snapshot_keeps_what_was_open() {
     let (folder, losses) = write(&info(), &[(thread(7), events.clone()), (thread(8), other)]);
     assert_eq!(losses.to_string(), "");
     let read = read_folder(folder.path()).expect("readable");
-    assert_eq!(read.kept.events(7), events);
+    assert_eq!(read.log.events(7), events);
     let history = History::read(folder.path());
     let lines = |level: u32| &history.lines[&format!("Threads/7/CallStack/{level}")];
     let text = |value: &str| format!("String:app::{value}");
@@ -186,33 +186,26 @@ fn files_of_another_format_come_back() {
         let read = read_folder(written.path()).expect("readable");
         assert_eq!(read.diagnostics, [], "{name}");
         let original = tcstate::read_source(&*source);
-        for (id, events) in &original.kept.threads {
-            assert_eq!(read.kept.events(id.0), as_state(events), "{name}");
+        for (id, events) in &original.log.threads {
+            assert_eq!(read.log.events(id.0), as_state(events), "{name}");
         }
         assert_eq!(read.info.threads, original.info.threads);
         assert_eq!(read.info.start, original.info.start);
     }
 }
 
-#[test]
-fn info_comes_back() {
-    let counts = Counts {
-        recorded: u64::MAX,
-        readable: 2,
-        overwritten: 3,
-        dropped: 4,
-        synthetic_entries: 5,
-        synthetic_exits: 6,
-        summarised: 0,
-    };
-    let odd = "Größe \"quoted\" back\\slash \0 \u{1} \u{1b}[31m \n\r\t 😀 \u{2028}".to_owned();
+const ODD_NAME: &str = "Größe \"quoted\" back\\slash \0 \u{1} \u{1b}[31m \n\r\t 😀 \u{2028}";
+
+/// A trace with every fact, and with functions of odd names.
+fn complete_info() -> TraceInfo {
+    let odd = ODD_NAME.to_owned();
     let long = "x".repeat(100 * 1024);
     let mut functions = functions(3);
     functions[0].name.clone_from(&odd);
     functions[0].file.clone_from(&odd);
     functions[1].name.clone_from(&long);
     functions[2].name.clear();
-    let info = TraceInfo {
+    TraceInfo {
         functions,
         program: odd.clone(),
         process: Some(u64::MAX),
@@ -234,11 +227,25 @@ fn info_comes_back() {
             ..Clock::default()
         },
         ..TraceInfo::default()
+    }
+}
+
+#[test]
+fn info_comes_back() {
+    let info = complete_info();
+    let counts = Counts {
+        recorded: u64::MAX,
+        readable: 2,
+        overwritten: 3,
+        dropped: 4,
+        synthetic_entries: 5,
+        synthetic_exits: 6,
+        summarised: 0,
     };
     let named = Thread {
         id: ThreadId(u64::MAX - 1),
         process: Some(3),
-        name: odd.clone(),
+        name: ODD_NAME.to_owned(),
         counts: None,
         totals: Vec::new(),
         early_calls: Vec::new(),
@@ -267,8 +274,8 @@ fn info_comes_back() {
     History::read(folder.path());
     let read = read_folder(folder.path()).expect("readable");
     assert_eq!(read.diagnostics, []);
-    assert_eq!(read.kept.events(late.id.0), events);
-    assert_eq!(read.kept.events(5), []);
+    assert_eq!(read.log.events(late.id.0), events);
+    assert_eq!(read.log.events(5), []);
     assert_eq!(read.info.threads, [late, idle]);
     let (found, wanted) = (&read.info, &info);
     assert_eq!(found.functions, wanted.functions);
@@ -298,7 +305,7 @@ fn ticks_become_nanoseconds() {
     assert_eq!(losses.to_string(), "");
     let read = read_folder(folder.path()).expect("readable");
     assert_eq!(
-        read.kept.calls(1),
+        read.log.calls(1),
         [enter(1_000_000_000, 1), exit(1_000_000_002, 1)]
     );
     assert_eq!(
@@ -319,7 +326,7 @@ fn nothing_at_all() {
         assert_eq!((history.start, history.end, history.paths.len()), (0, 0, 1));
         let read = read_folder(folder.path()).expect("readable");
         assert_eq!(read.diagnostics, []);
-        assert_eq!(read.kept.count(), 0);
+        assert_eq!(read.log.count(), 0);
         assert_eq!(read.info.threads.len(), pieces.len());
     }
 }
@@ -349,7 +356,7 @@ fn many_calls_come_back_in_order() {
     let read = read_folder(folder.path()).expect("readable");
     for (thread, events) in &threads {
         assert!(
-            read.kept.events(thread.id.0) == events,
+            read.log.events(thread.id.0) == events,
             "thread {}",
             thread.id
         );

@@ -35,10 +35,10 @@ fn write(events: &[Event]) -> Vec<u8> {
 }
 
 /// The calls, arguments and notes of a file.
-fn kept(bytes: &[u8]) -> Vec<Event> {
+fn events_of(bytes: &[u8]) -> Vec<Event> {
     let read = read(bytes).expect("a trace");
     assert_eq!(read.diagnostics, []);
-    let events = read.kept.events(7).iter();
+    let events = read.log.events(7).iter();
     let others = |event: &&Event| !matches!(event, Event::Wall(..) | Event::Cpu(..));
     events.filter(others).cloned().collect()
 }
@@ -88,7 +88,7 @@ fn numbers_stand_behind_their_entry() {
         Event::Call(exit(1020, 2)),
         Event::Call(exit(1030, 1)),
     ];
-    assert_eq!(kept(&bytes), wanted);
+    assert_eq!(events_of(&bytes), wanted);
     // Function 1, entry with arguments, no ticks later; then kind 6 and the value, four times; then a custom event.
     let records = hex("16000000 00000000 \
          0d 2211000000000000 00000000000000 0d feffffffffffffff 00000000000000 \
@@ -96,7 +96,7 @@ fn numbers_stand_behind_their_entry() {
     let found = bytes.windows(records.len()).filter(|at| *at == records);
     assert_eq!(found.count(), 1);
     // Written again, nothing is added.
-    assert_eq!(write(&kept(&bytes)), bytes);
+    assert_eq!(write(&events_of(&bytes)), bytes);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn other_notes_leave_the_entry_as_it_is() {
     ];
     for between in between {
         let events = [&begin[..], &between, &end].concat();
-        let found = kept(&write(&events));
+        let found = events_of(&write(&events));
         let wanted: Vec<Event> = events
             .into_iter()
             .filter(|event| !matches!(event, Event::Cpu(..)))
@@ -132,7 +132,7 @@ fn other_notes_leave_the_entry_as_it_is() {
         encoded(1001, &numbers),
         Event::Call(exit(1020, 2)),
     ];
-    assert_eq!(kept(&write(&own)), own);
+    assert_eq!(events_of(&write(&own)), own);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn held_entries_are_written_in_place() {
     writer.finish().expect("a file");
     let read = read(&bytes.into_inner()).expect("a trace");
     for id in [1, 2] {
-        let entries = read.kept.calls(id).into_iter();
+        let entries = read.log.calls(id).into_iter();
         let entries = entries.filter(|call| call.edge == fdr_formats::Edge::Entry);
         let entries: Vec<(u64, u32, bool)> = entries
             .map(|call| (call.time.0, call.function.0, call.has_arguments))

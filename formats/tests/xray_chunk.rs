@@ -90,7 +90,7 @@ const SHORT: &str = "\
     12000000 67000000";
 
 #[test]
-fn short_calls_are_told_at_their_place() {
+fn short_calls_are_reported_at_their_place() {
     let wanted = [
         "cpu 3 at 100",
         "107 + 1",

@@ -62,7 +62,7 @@ fn whole(info: &TraceInfo, chunks: &[Chunk]) -> ReadTrace {
 }
 
 fn breaks(read: &ReadTrace) -> Vec<u64> {
-    let events = read.kept.events(7).iter();
+    let events = read.log.events(7).iter();
     let time = |event: &Event| match event {
         Event::Break(time) => Some(*time),
         _ => None,
@@ -71,7 +71,7 @@ fn breaks(read: &ReadTrace) -> Vec<u64> {
 }
 
 fn times(read: &ReadTrace) -> Vec<u64> {
-    read.kept.calls(7).iter().map(|call| call.time.0).collect()
+    read.log.calls(7).iter().map(|call| call.time.0).collect()
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn restarted_clocks_go_on() {
     let wanted = [20 * FAR, base, base, base + 10, base + 30, base + 405];
     assert_eq!(times(&read), wanted);
     // The change of the CPU has the same time as the calls there.
-    assert!(read.kept.events(7).contains(&Event::Cpu(base + 400, 1)));
+    assert!(read.log.events(7).contains(&Event::Cpu(base + 400, 1)));
 }
 
 #[test]

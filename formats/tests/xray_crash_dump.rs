@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use crate::common::dump::{counts, function, told_info};
+use crate::common::dump::{complete_info, counts, function};
 use crate::common::{Chunk, Random, read};
 use crate::fuzz::alloc::Counting;
 use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter, Room};
@@ -17,7 +17,7 @@ fn info() -> TraceInfo {
     ];
     TraceInfo {
         end: Some(Ticks(3000)),
-        ..told_info(functions, "crash: SIGSEGV at 0x10 in thread 7 (main)")
+        ..complete_info(functions, "crash: SIGSEGV at 0x10 in thread 7 (main)")
     }
 }
 
@@ -208,15 +208,15 @@ fn small_rooms_and_full_disks_are_reported() {
     let write = |numbers: usize, most: usize| {
         let mut memory = vec![0; numbers];
         let mut writer = CrashWriter::new(&info, "", std::iter::empty());
-        let (mut taken, mut asked) = (0, 0);
+        let (mut taken, mut offered) = (0, 0);
         let mut out = |bytes: &[u8]| {
-            asked += 1;
+            offered += 1;
             taken += bytes.len();
             taken <= most
         };
         let chunks = [chunk.as_slice()].into_iter();
         let block = writer.thread(&thread, chunks, &mut Room::new(&mut memory), &mut out);
-        (block.is_some(), asked)
+        (block.is_some(), offered)
     };
     let enough = Room::size(chunk.len());
     assert_eq!(write(enough - 3, usize::MAX), (false, 0));
@@ -224,7 +224,7 @@ fn small_rooms_and_full_disks_are_reported() {
     assert!(whole && parts > 8, "{parts} parts");
     for part in 0..parts {
         // Refused at the first byte of some part: nothing more is given.
-        let (whole, asked) = write(enough, part);
-        assert!(!whole && asked <= parts, "{asked} of {parts}");
+        let (whole, offered) = write(enough, part);
+        assert!(!whole && offered <= parts, "{offered} of {parts}");
     }
 }

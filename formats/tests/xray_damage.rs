@@ -8,16 +8,16 @@ use crate::common::{CALL, CountingBytes, END, extents, file, header, hex, list, 
 use fdr_formats::registry;
 
 /// Asserts how much of a file is read to open it, and how many threads are found.
-fn opens_cheaply(what: &str, bytes: Vec<u8>, threads: usize) {
+fn opens_cheaply(case: &str, bytes: Vec<u8>, threads: usize) {
     let size = bytes.len() as u64;
     let count = Arc::new(AtomicU64::new(0));
     let bytes = CountingBytes(bytes, Arc::clone(&count));
     let source = registry::open(Box::new(bytes)).expect("readable");
-    assert_eq!(source.lanes(), threads, "{what}");
+    assert_eq!(source.lanes(), threads, "{case}");
     let read = count.load(Ordering::Relaxed);
     assert!(
         read <= 3 * size,
-        "{what}: {read} bytes of {size} were read, {:.1} times the file",
+        "{case}: {read} bytes of {size} were read, {:.1} times the file",
         read as f64 / size as f64
     );
 }
@@ -25,7 +25,7 @@ fn opens_cheaply(what: &str, bytes: Vec<u8>, threads: usize) {
 #[test]
 fn tiny_blocks_are_read_few_times() {
     const BLOCKS: usize = 10_000;
-    let one = preamble(1, 16);
+    let preamble_1 = preamble(1, 16);
     let many = |head: String, block: &[&str]| {
         let mut bytes = hex(&head);
         bytes.extend(file(block).repeat(BLOCKS));
@@ -37,12 +37,12 @@ fn tiny_blocks_are_read_few_times() {
         ("far too long", extents(100_000)),
         ("out of the file", extents(1 << 40)),
     ];
-    for (what, extents) in blocks {
-        let bytes = many(header(3, 0), &[&extents, &one, CALL]);
-        opens_cheaply(what, bytes, 1);
+    for (case, extents) in blocks {
+        let bytes = many(header(3, 0), &[&extents, &preamble_1, CALL]);
+        opens_cheaply(case, bytes, 1);
     }
     for size in [0, 64, 50, 100_000, 1 << 40] {
-        let bytes = many(header(1, size), &[&one, END]);
+        let bytes = many(header(1, size), &[&preamble_1, END]);
         opens_cheaply(&format!("buffers of {size} bytes"), bytes, 1);
     }
     // Nothing in it is a block: extents that lead nowhere.
@@ -55,11 +55,15 @@ fn unlisted_problems_are_counted() {
     let mut bytes = hex(&header(3, 0));
     bytes.extend(file(&[&extents(63), &preamble(1, 16), CALL]).repeat(300));
     let source = registry::open(Box::new(bytes)).expect("readable");
-    let told = source.diagnostics();
-    assert_eq!(told.len(), 101);
+    let diagnostics = source.diagnostics();
+    assert_eq!(diagnostics.len(), 101);
     // One byte is skipped after every block but the last, which leaves the file.
-    assert!(told[100].what.starts_with("200 more"), "{:?}", told[100]);
-    assert_eq!(told[100].offset, told[99].offset);
+    assert!(
+        diagnostics[100].what.starts_with("200 more"),
+        "{:?}",
+        diagnostics[100]
+    );
+    assert_eq!(diagnostics[100].offset, diagnostics[99].offset);
 }
 
 /// A custom event with this payload.
@@ -78,13 +82,13 @@ fn damaged_events_are_reported_once() {
         ("among the calls", [CALL, &damaged], 112),
         ("of single records", [CALL, &synthetic], 112),
     ];
-    for (what, records, offset) in cases {
+    for (case, records, offset) in cases {
         let extents = extents(48 + hex(&records.concat()).len() as u64);
         let parts = [&*header(3, 0), &extents, &preamble(1, 16)];
         let read = read(&file(&[&parts[..], &records].concat())).expect("readable");
-        let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
-        assert_eq!(told, [offset], "{what}: {:?}", read.diagnostics);
-        assert_eq!(read.kept.calls(1).len(), 2, "{what}");
+        let offsets = read.offsets();
+        assert_eq!(offsets, [offset], "{case}: {:?}", read.diagnostics);
+        assert_eq!(read.log.calls(1).len(), 2, "{case}");
     }
 }
 
@@ -97,17 +101,17 @@ fn events_without_time_are_reported_at_records() {
     for event in [custom, typed] {
         let parts = [&*header(5, 0), &extents(36), start, &event];
         let read = read(&file(&parts)).expect("readable");
-        let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
-        assert_eq!(told, [64], "{:?}", read.diagnostics);
+        let offsets = read.offsets();
+        assert_eq!(offsets, [64], "{:?}", read.diagnostics);
     }
 }
 
 #[test]
 fn payloads_of_cut_blocks_are_no_records() {
-    let one = preamble(1, 16);
+    let preamble_1 = preamble(1, 16);
     let event = format!("0b 40000000 1000000000000000 000000 {CALL}{CALL}");
     for (version, head) in [(3, extents(48 + 16 + 16 + 64)), (1, String::new())] {
-        let bytes = file(&[&header(version, 0), &head, &one, CALL, &event]);
+        let bytes = file(&[&header(version, 0), &head, &preamble_1, CALL, &event]);
         let at = bytes.len() as u64 - 32;
         let lines = list(&bytes);
         let lines: Vec<_> = lines
@@ -122,17 +126,17 @@ fn payloads_of_cut_blocks_are_no_records() {
         ];
         assert_eq!(&lines[lines.len() - 4..], wanted, "version {version}");
         let read = read(&bytes).expect("readable");
-        assert_eq!(read.kept.calls(1).len(), 2, "as it is decoded");
+        assert_eq!(read.log.calls(1).len(), 2, "as it is decoded");
     }
     // In a whole block the event's size is wrong, and records go on behind it.
-    let bytes = file(&[&header(3, 0), &extents(112), &one, CALL, &event]);
+    let bytes = file(&[&header(3, 0), &extents(112), &preamble_1, CALL, &event]);
     assert_eq!(
         list(&bytes).iter().filter(|line| line.2 == "Entry").count(),
         3
     );
-    assert_eq!(read(&bytes).expect("readable").kept.calls(1).len(), 6);
+    assert_eq!(read(&bytes).expect("readable").log.calls(1).len(), 6);
     // Cut just behind the record: no line without bytes.
-    let mut bytes = file(&[&header(3, 0), &extents(112), &one, CALL, &event]);
+    let mut bytes = file(&[&header(3, 0), &extents(112), &preamble_1, CALL, &event]);
     bytes.truncate(bytes.len() - 32);
     assert_eq!(list(&bytes).last().expect("lines").2, "CustomEvent");
 }

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::dump::{counts, function, told_info};
+use crate::common::dump::{complete_info, counts, function};
 use crate::common::{
     self, Chunk, CountingBytes, Event, ReadTrace, assert_nested, cut_everywhere, enter, exit,
     flip_everywhere, read, synthetic,
@@ -21,7 +21,7 @@ fn info() -> TraceInfo {
         function(2, "<demo::Böx<T> as Trait>::\"go\"", 20),
         function(3, "demo::leaf", 0),
     ];
-    told_info(functions, "signal")
+    complete_info(functions, "signal")
 }
 
 fn thread(id: u64, name: &str) -> Thread {
@@ -60,17 +60,17 @@ fn round(chunks: impl Fn() -> Vec<Chunk>) -> (ReadTrace, BlockSummary) {
         let (bytes, blocks, summary) = write(version, &[(thread(7, "main"), chunks())]);
         let read = read(&bytes).expect("readable");
         assert_eq!(read.diagnostics, [], "version {version:?}");
-        assert_nested(&read.kept.calls(7));
+        assert_nested(&read.log.calls(7));
         assert_eq!(summary.records, blocks[0].readable);
         (read, blocks[0])
     });
-    let [(one, first), (three, second)] = both;
+    let [(version_1, first), (version_3, second)] = both;
     assert_eq!(
-        (&one.kept, first),
-        (&three.kept, second),
+        (&version_1.log, first),
+        (&version_3.log, second),
         "both versions hold the same"
     );
-    (three, second)
+    (version_3, second)
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn balanced_calls_are_copied_as_they_are() {
     };
     let (read, block) = round(chunks);
     let calls = [enter(1000, 1), enter(1005, 3), exit(1012, 3), exit(1013, 1)];
-    assert_eq!(read.kept.calls(7), calls);
+    assert_eq!(read.log.calls(7), calls);
     assert_eq!(
         block,
         BlockSummary {
@@ -94,7 +94,7 @@ fn balanced_calls_are_copied_as_they_are() {
             ..BlockSummary::default()
         }
     );
-    let marks = &read.kept.events(7)[..2];
+    let marks = &read.log.events(7)[..2];
     assert_eq!(
         marks,
         [Event::Wall(1_700_000_000, 5), Event::Cpu(1000, 2)],
@@ -145,7 +145,7 @@ fn frames_open_before_and_after_get_synthetic_records() {
         synthetic(exit(1011, 2)),
         synthetic(exit(1011, 3)),
     ];
-    assert_eq!(read.kept.calls(7), wanted);
+    assert_eq!(read.log.calls(7), wanted);
     assert_eq!(
         (
             block.readable,
@@ -181,7 +181,7 @@ fn a_lost_exit_closes_the_calls_inside() {
         enter(1013, 3),
         synthetic(exit(1013, 3)),
     ];
-    assert_eq!(read.kept.calls(7), wanted);
+    assert_eq!(read.log.calls(7), wanted);
     assert_eq!((block.synthetic_entries, block.synthetic_exits), (0, 3));
 }
 
@@ -206,7 +206,7 @@ fn a_lost_entry_damages_one_place_only() {
         exit(1004, 2),
         exit(1005, 1),
     ];
-    assert_eq!(read.kept.calls(7), wanted);
+    assert_eq!(read.log.calls(7), wanted);
     assert_eq!((block.synthetic_entries, block.synthetic_exits), (1, 0));
 }
 
@@ -230,7 +230,7 @@ fn repairs_in_a_later_chunk_stay_there() {
         exit(2002, 3),
         exit(3005, 1),
     ];
-    assert_eq!(read.kept.calls(7), wanted);
+    assert_eq!(read.log.calls(7), wanted);
     assert_eq!(
         (
             block.readable,
@@ -262,10 +262,10 @@ fn chunks_become_one_block_and_times_go_on() {
         enter(far + 1, 2),
         exit(far + 100, 2),
     ];
-    assert_eq!(read.kept.calls(7), wanted);
-    assert_eq!(read.kept.threads.len(), 1);
+    assert_eq!(read.log.calls(7), wanted);
+    assert_eq!(read.log.threads.len(), 1);
     let cpus = read
-        .kept
+        .log
         .events(7)
         .iter()
         .filter(|event| matches!(event, Event::Cpu(..)));
@@ -284,14 +284,14 @@ fn chunks_become_one_block_and_times_go_on() {
 fn an_empty_thread_keeps_its_name_and_counts() {
     let (read, block) = round(Vec::new);
     assert_eq!(block, BlockSummary::default());
-    assert_eq!(read.kept.calls(7), []);
+    assert_eq!(read.log.calls(7), []);
     assert_eq!(read.info.threads[0].name, "main");
     assert_eq!(
         read.info.threads[0].counts.map(|counts| counts.dropped),
         Some(1)
     );
     assert_eq!(
-        read.kept.events(7),
+        read.log.events(7),
         [Event::Wall(1_700_000_000, 0)],
         "from the clock's anchor"
     );
@@ -308,7 +308,7 @@ fn torn_chunks_are_cut_and_counted() {
     };
     let (read, block) = round(torn);
     let wanted = [enter(1000, 1), exit(1003, 1), enter(2000, 1), exit(2004, 1)];
-    assert_eq!(read.kept.calls(7), wanted);
+    assert_eq!(read.log.calls(7), wanted);
     assert_eq!(block.discarded_bytes, 24 + 100 + 3 + 3);
 }
 
@@ -367,7 +367,7 @@ fn several_threads_of_unlike_length() {
             .map(|thread| &*thread.name)
             .collect();
         assert_eq!(names, ["long", "short", "empty", "stray"]);
-        let counts = [1, 2, 3, 4].map(|thread| read.kept.calls(thread).len());
+        let counts = [1, 2, 3, 4].map(|thread| read.log.calls(thread).len());
         assert_eq!(counts, [10_000, 2, 0, 2]);
     }
 }
@@ -380,7 +380,7 @@ fn dumps_without_threads_still_have_facts() {
         let read = read(&bytes).expect("readable");
         assert_eq!(read.diagnostics, []);
         assert_eq!(read.info.functions.len(), 3);
-        assert_eq!(read.kept.count(), 1, "the wall-clock time alone");
+        assert_eq!(read.log.count(), 1, "the wall-clock time alone");
     }
 }
 
@@ -396,7 +396,7 @@ fn deep_and_crossing_stacks_end_soon_and_balanced() {
         (block.synthetic_entries, block.synthetic_exits),
         (1000, 1001)
     );
-    assert_eq!(read.kept.calls(7).len(), 4001 + 2001);
+    assert_eq!(read.log.calls(7).len(), 4001 + 2001);
     // 100,000 calls deep, then exits of a function that none of them is.
     let deep = (0..100_000).fold(Chunk::new(7, 0, 1000), |chunk, _| chunk.enter(1, 1));
     let deep = (0..1000).fold(deep, |chunk, _| chunk.exit(2, 1));
@@ -429,7 +429,7 @@ fn dumps_survive_cuts_and_flips(step: usize) {
 }
 
 #[test]
-fn a_start_that_is_too_late_is_told() {
+fn a_start_that_is_too_late_is_reported() {
     let (_, _, summary) = write(
         Version::V3,
         &[(thread(7, "a"), vec![Chunk::new(7, 0, 899)])],
@@ -450,7 +450,7 @@ fn a_start_that_is_too_late_is_told() {
 }
 
 #[test]
-fn times_that_tools_round_are_told() {
+fn times_that_tools_round_are_losses() {
     let large = 1u64 << 53;
     let chunks = [
         (0, Chunk::new(7, 0, large - 1)),
@@ -458,9 +458,9 @@ fn times_that_tools_round_are_told() {
         (1, Chunk::new(7, 0, 1000).wrap(large)),
         (1, Chunk::new(7, 0, large - 1).enter(1, 0).exit(1, 1)),
     ];
-    for (told, chunk) in chunks {
+    for (wanted, chunk) in chunks {
         let (_, _, summary) = write(Version::V3, &[(thread(7, "a"), vec![chunk])]);
-        assert_eq!(summary.losses.iter().count(), told);
+        assert_eq!(summary.losses.iter().count(), wanted);
     }
 }
 

@@ -3,13 +3,13 @@
 
 use std::io::Cursor;
 
-use crate::common::dump::{counts, function, told_info};
+use crate::common::dump::{complete_info, counts, function};
 use crate::common::{Chunk, enter, exit, read, synthetic};
 use fdr_formats::xray::{DumpWriter, Version};
 use fdr_formats::{Call, Thread, ThreadId, Ticks, TraceInfo};
 
 fn info() -> TraceInfo {
-    told_info(vec![function(1, "demo::main", 10)], "signal")
+    complete_info(vec![function(1, "demo::main", 10)], "signal")
 }
 
 fn main_thread() -> Thread {
@@ -25,7 +25,7 @@ fn main_thread() -> Thread {
 
 /// Calls of one thread, written by both versions for a dump at that moment.
 fn until(end: u64, chunk: &dyn Fn() -> Chunk, ended: bool) -> Vec<Call> {
-    let [one, three] = [Version::V1, Version::V3].map(|version| {
+    let [version_1, version_3] = [Version::V1, Version::V3].map(|version| {
         let mut file = Cursor::new(Vec::new());
         let info = TraceInfo {
             end: Some(Ticks(end)),
@@ -40,10 +40,10 @@ fn until(end: u64, chunk: &dyn Fn() -> Chunk, ended: bool) -> Vec<Call> {
         assert_eq!(read.info.end, Some(Ticks(end)));
         let counts = read.info.threads[0].counts.expect("counts");
         assert_eq!(counts.synthetic_exits, block.synthetic_exits);
-        read.kept.calls(7)
+        read.log.calls(7)
     });
-    assert_eq!(one, three, "both versions hold the same");
-    three
+    assert_eq!(version_1, version_3, "both versions hold the same");
+    version_3
 }
 
 #[test]
@@ -87,6 +87,6 @@ fn jumps_before_dumps_are_no_call_time() {
     writer.finish().expect("memory");
     let read = read(file.get_ref()).expect("readable");
     assert_eq!(read.diagnostics, []);
-    let calls = read.kept.calls(7);
+    let calls = read.log.calls(7);
     assert_eq!(calls, [enter(1000, 1), synthetic(exit(1000 + second, 1))]);
 }

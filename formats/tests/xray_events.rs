@@ -3,7 +3,7 @@
 
 use std::io::Cursor;
 
-use crate::common::dump::{counts, function, told_info};
+use crate::common::dump::{complete_info, counts, function};
 use crate::common::{Chunk, Event, EventLog, Random, read};
 use fdr_formats::model::ClockFaults;
 use fdr_formats::xray::{DumpWriter, Version, push_thread};
@@ -21,7 +21,7 @@ const WALL_NS: u64 = 1_700_000_000_000_000_000;
 
 fn random_info(random: &mut Random) -> TraceInfo {
     let functions = vec![function(1, "demo::main", 10), function(2, "demo::leaf", 0)];
-    let mut info = told_info(functions, "signal");
+    let mut info = complete_info(functions, "signal");
     info.clock.frequency = 1_000_000_000;
     info.clock.anchor = Some((Ticks(900), WALL_NS));
     info.end = (random.below(2) == 0).then(|| Ticks(random.below(1 << 40)));
@@ -108,33 +108,33 @@ fn thread() -> Thread {
 }
 
 /// The events, each CPU once until it changes: a file tells it with every chunk.
-fn events(kept: &EventLog) -> Vec<Event> {
+fn events(log: &EventLog) -> Vec<Event> {
     let mut last = None;
     let news = |event: &&Event| match event {
         Event::Cpu(_, cpu) => last.replace(*cpu) != Some(*cpu),
         _ => true,
     };
-    kept.events(7).iter().filter(news).cloned().collect()
+    log.events(7).iter().filter(news).cloned().collect()
 }
 
 #[derive(Default)]
 struct ThreadedLog {
-    kept: EventLog,
+    log: EventLog,
     threads: Vec<Thread>,
 }
 
 impl Sink for ThreadedLog {
     fn thread(&mut self, thread: &Thread) {
-        self.kept.thread(thread);
+        self.log.thread(thread);
         self.threads.push(thread.clone());
     }
 
     fn calls(&mut self, calls: &[fdr_formats::Call]) {
-        Sink::calls(&mut self.kept, calls);
+        Sink::calls(&mut self.log, calls);
     }
 
     fn mark(&mut self, mark: &fdr_formats::Mark<'_>) {
-        self.kept.mark(mark);
+        self.log.mark(mark);
     }
 }
 
@@ -155,11 +155,11 @@ fn events_are_those_of_the_file() {
         let pushed = push_thread(&info, &thread(), &chunks, &lane.gaps, lane.ended, &mut sink);
         assert_eq!(pushed, written, "{round}");
         assert_eq!(sink.threads, read.info.threads, "{round}");
-        assert_eq!(events(&sink.kept), events(&read.kept), "{round}");
+        assert_eq!(events(&sink.log), events(&read.log), "{round}");
         calls += pushed.readable;
         synthetic += pushed.synthetic_entries + pushed.synthetic_exits;
         let is_break = |event: &&Event| matches!(event, Event::Break(_));
-        breaks += sink.kept.events(7).iter().filter(is_break).count();
+        breaks += sink.log.events(7).iter().filter(is_break).count();
     }
     assert!(
         calls > 50_000 && synthetic > 5_000 && breaks > 500,

@@ -77,14 +77,14 @@ fn big_endian_files_hold_the_same() {
         let little = golden(name);
         let big = big_endian(&little);
         assert_eq!(big.len(), little.len());
-        let (one, other) = (
+        let (first, second) = (
             read(&little).expect("readable"),
             read(&big).expect("readable"),
         );
-        assert_eq!(one.kept, other.kept, "{name}");
-        assert_eq!(other.diagnostics, [], "{name}");
-        assert_eq!(one.info.clock, other.info.clock);
-        assert!(other.info.format.ends_with("big-endian"));
+        assert_eq!(first.log, second.log, "{name}");
+        assert_eq!(second.diagnostics, [], "{name}");
+        assert_eq!(first.info.clock, second.info.clock);
+        assert!(second.info.format.ends_with("big-endian"));
     }
     cut_everywhere(&big_endian(&golden("v3-std")), 32, 1);
     flip_everywhere(&big_endian(&golden("v1-min")), 1);
@@ -96,7 +96,7 @@ fn one_call_each(read: &ReadTrace, threads: &[u64]) {
     for &thread in threads {
         let start = thread * 16;
         assert_eq!(
-            read.kept.calls(thread),
+            read.log.calls(thread),
             [enter(start, 1), exit(start + 5, 1)]
         );
     }
@@ -104,19 +104,37 @@ fn one_call_each(read: &ReadTrace, threads: &[u64]) {
 
 #[test]
 fn version_1_is_read_in_both_layouts() {
-    let (one, two) = (preamble(1, 16), preamble(2, 32));
+    let (preamble_1, preamble_2) = (preamble(1, 16), preamble(2, 32));
     let junk = "aa".repeat(24);
-    let fixed = [&one, CALL, END, &*junk, &two, CALL, END, &junk];
-    let dense = [&one, CALL, END, &*two, CALL, END];
+    let fixed = [
+        &preamble_1,
+        CALL,
+        END,
+        &*junk,
+        &preamble_2,
+        CALL,
+        END,
+        &junk,
+    ];
+    let dense = [&preamble_1, CALL, END, &*preamble_2, CALL, END];
     let tool_fill = format!("0b 08000000 {} {}", "00".repeat(11), "00".repeat(8));
-    let filled = [&one, CALL, END, &*tool_fill, &two, CALL, END, &tool_fill];
+    let filled = [
+        &preamble_1,
+        CALL,
+        END,
+        &*tool_fill,
+        &preamble_2,
+        CALL,
+        END,
+        &tool_fill,
+    ];
     let repeated = [
-        &one,
+        &preamble_1,
         CALL,
         END,
         &*junk,
         &header(1, 104),
-        &two,
+        &preamble_2,
         CALL,
         END,
         &junk,
@@ -137,10 +155,10 @@ fn version_1_is_read_in_both_layouts() {
             .collect();
         let read = read(&file(&parts)).expect("readable");
         one_call_each(&read, &[1, 2]);
-        let told = usize::from(size == 0 && blocks.len() == fixed.len());
+        let skipped_gaps = usize::from(size == 0 && blocks.len() == fixed.len());
         assert_eq!(
             read.diagnostics.len(),
-            told,
+            skipped_gaps,
             "{size}: {:?}",
             read.diagnostics
         );
@@ -148,7 +166,7 @@ fn version_1_is_read_in_both_layouts() {
 }
 
 #[test]
-fn a_buffer_without_its_end_is_told() {
+fn a_buffer_without_its_end_is_reported() {
     let read = read(&file(&[&header(1, 0), &preamble(1, 16), CALL])).expect("readable");
     one_call_each(&read, &[1]);
     assert_eq!(read.diagnostics.len(), 1);
@@ -157,45 +175,58 @@ fn a_buffer_without_its_end_is_told() {
 
 #[test]
 fn blocks_behind_damage_are_found() {
-    let (one, two) = (preamble(1, 16), preamble(2, 32));
+    let (preamble_1, preamble_2) = (preamble(1, 16), preamble(2, 32));
     let (head, right) = (header(3, 0), extents(64));
-    let second = [&right, &two, CALL].map(|part| part as &str);
+    let second = [&right, &preamble_2, CALL].map(|part| part as &str);
     let cases: [(&str, &[&str], u64); 4] = [
-        ("extents too long", &[&extents(100), &one, CALL], 112),
+        ("extents too long", &[&extents(100), &preamble_1, CALL], 112),
         (
             "extents out of the file",
-            &[&extents(1 << 40), &one, CALL],
+            &[&extents(1 << 40), &preamble_1, CALL],
             112,
         ),
         (
             "junk between blocks",
-            &[&right, &one, CALL, "ee ee ee"],
+            &[&right, &preamble_1, CALL, "ee ee ee"],
             112,
         ),
-        ("junk at the start", &["ee ee ee", &right, &one, CALL], 32),
+        (
+            "junk at the start",
+            &["ee ee ee", &right, &preamble_1, CALL],
+            32,
+        ),
     ];
-    for (what, first, offset) in cases {
+    for (case, first, offset) in cases {
         let parts = [&[&*head], first, &second].concat();
         let read = read(&file(&parts)).expect("readable");
         one_call_each(&read, &[1, 2]);
-        let told: Vec<u64> = read.diagnostics.iter().map(|told| told.offset).collect();
-        assert_eq!(told, [offset], "{what}: {:?}", read.diagnostics);
+        let offsets = read.offsets();
+        assert_eq!(offsets, [offset], "{case}: {:?}", read.diagnostics);
     }
     // Alike, but no wall-clock time has that many microseconds.
     let alike = preamble(9, 16).replace(" 00000000 000000", " ffffffff 000000");
-    let parts = [&*head, "ee", &right, &alike, CALL, &right, &one, CALL];
+    let parts = [
+        &*head,
+        "ee",
+        &right,
+        &alike,
+        CALL,
+        &right,
+        &preamble_1,
+        CALL,
+    ];
     one_call_each(&read(&file(&parts)).expect("readable"), &[1]);
     // Extents that are too short lose the rest of their own block only.
     let short = extents(56);
-    let parts = [&*head, &short, &one, CALL, &right, &two, CALL];
+    let parts = [&*head, &short, &preamble_1, CALL, &right, &preamble_2, CALL];
     let read = read(&file(&parts)).expect("readable");
-    assert_eq!(read.kept.calls(1), [enter(16, 1)]);
-    assert_eq!(read.kept.calls(2).len(), 2);
+    assert_eq!(read.log.calls(1), [enter(16, 1)]);
+    assert_eq!(read.log.calls(2).len(), 2);
 }
 
 #[test]
-fn damaged_records_are_skipped_and_told() {
-    let one = preamble(1, 16);
+fn damaged_records_are_skipped_and_reported() {
+    let preamble_1 = preamble(1, 16);
     let huge = format!("0b ffffff7f {}", "00".repeat(11));
     let empty = format!("0b 00000000 {}", "00".repeat(11));
     let negative = format!("11 ffffffff {}", "00".repeat(11));
@@ -208,15 +239,21 @@ fn damaged_records_are_skipped_and_told() {
         (&unknown, 1),
         ("1e000000 00000000", 1),
         (&argument, 1),
-        (&one, 1),
+        (&preamble_1, 1),
         (END, 1),
         (&*extents(5), 1),
     ];
     for (record, diagnostics) in cases {
         let bytes = hex(record).len() as u64;
-        let parts = [&*header(3, 0), &extents(64 + bytes), &one, record, CALL];
+        let parts = [
+            &*header(3, 0),
+            &extents(64 + bytes),
+            &preamble_1,
+            record,
+            CALL,
+        ];
         let read = read(&file(&parts)).expect("readable");
-        assert_eq!(read.kept.calls(1), [enter(16, 1), exit(21, 1)], "{record}");
+        assert_eq!(read.log.calls(1), [enter(16, 1), exit(21, 1)], "{record}");
         assert_eq!(
             read.diagnostics.len(),
             diagnostics,
@@ -232,7 +269,7 @@ fn calls_without_a_time_are_not_invented() {
     let timeless = "01 01000000 0000000000000000000000 09 0100000000000000 00000000 000000";
     let parts = [&*header(2, 0), &extents(48), timeless, CALL];
     let alone = read(&file(&parts)).expect("readable");
-    assert_eq!(alone.kept.calls(1), []);
+    assert_eq!(alone.log.calls(1), []);
     assert_eq!(alone.diagnostics.len(), 2);
     // A block does not go on with the time of the one before it.
     let parts = [
@@ -245,12 +282,12 @@ fn calls_without_a_time_are_not_invented() {
         CALL,
     ];
     let read = read(&file(&parts)).expect("readable");
-    assert_eq!(read.kept.calls(1), [enter(16, 1), exit(21, 1)]);
+    assert_eq!(read.log.calls(1), [enter(16, 1), exit(21, 1)]);
     assert_eq!(read.diagnostics.len(), 2);
 }
 
 #[test]
-fn a_frequency_of_zero_is_told() {
+fn a_frequency_of_zero_is_reported() {
     let mut bytes = golden("v3-std");
     bytes[8..16].fill(0);
     let read = read(&bytes).expect("readable");
@@ -279,7 +316,7 @@ fn diagnostics_do_not_flood() {
 #[test]
 fn monstrous_events_are_kept_in_part() {
     const MIB: usize = 1 << 20;
-    for (size, kept) in [(3 * MIB, 3 * MIB), (17 * MIB, 16 * MIB)] {
+    for (size, size_kept) in [(3 * MIB, 3 * MIB), (17 * MIB, 16 * MIB)] {
         let event: String = (size as u32)
             .to_le_bytes()
             .map(|byte| format!("{byte:02x}"))
@@ -290,13 +327,13 @@ fn monstrous_events_are_kept_in_part() {
         bytes.resize(bytes.len() + size, b'x');
         bytes.extend(hex(CALL));
         let read = read(&bytes).expect("readable");
-        let data = read.kept.events(1).iter().find_map(|event| match event {
+        let data = read.log.events(1).iter().find_map(|event| match event {
             Event::Custom(17, None, data) => Some(data.len()),
             _ => None,
         });
-        assert_eq!(data, Some(kept));
-        assert_eq!(read.kept.calls(1).len(), 2);
-        assert_eq!(read.diagnostics.len(), usize::from(kept < size));
+        assert_eq!(data, Some(size_kept));
+        assert_eq!(read.log.calls(1).len(), 2);
+        assert_eq!(read.diagnostics.len(), usize::from(size_kept < size));
         assert_eq!(list(&bytes).len(), 8);
     }
 }
@@ -307,16 +344,16 @@ fn blocks_of_a_thread_are_time_ordered() {
     let parts = [&header(3, 0), &*blocks[0], &blocks[1], &blocks[2]];
     let read = read(&file(&parts)).expect("readable");
     assert_eq!(read.info.start, Some(Ticks(2)));
-    let times: Vec<u64> = read.kept.calls(1).iter().map(|call| call.time.0).collect();
+    let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
     assert_eq!(times, [2, 7, 5, 10, 9, 14]);
 }
 
 #[test]
 fn parallel_decoding_gives_the_same() {
     let source = XraySource::open(Box::new(golden("llvm19-demo-v5"))).expect("readable");
-    let (mut one, done) = (EventLog::default(), AtomicU64::new(0));
+    let (mut log, done) = (EventLog::default(), AtomicU64::new(0));
     let progress = |bytes| _ = done.fetch_add(bytes, Ordering::Relaxed);
-    drive(&source, &mut one, &progress).expect("readable");
+    drive(&source, &mut log, &progress).expect("readable");
     let lanes = (0..source.lanes())
         .map(|lane| source.lane_bytes(lane))
         .sum::<u64>();
@@ -327,10 +364,10 @@ fn parallel_decoding_gives_the_same() {
     );
     let many = drive_parallel(&source, 3, EventLog::default, &|_| {}).expect("readable");
     let mut threads: Vec<(ThreadId, Vec<Event>)> =
-        many.into_iter().flat_map(|kept| kept.threads).collect();
+        many.into_iter().flat_map(|log| log.threads).collect();
     threads.sort_by_key(|(id, _)| *id);
-    one.threads.sort_by_key(|(id, _)| *id);
-    assert_eq!(threads, one.threads);
+    log.threads.sort_by_key(|(id, _)| *id);
+    assert_eq!(threads, log.threads);
 }
 
 /// A file of 100 GB that exists nowhere: 100 blocks, in which the same call repeats.
@@ -393,9 +430,9 @@ fn a_file_of_100_gigabytes_opens_at_once() {
 #[test]
 fn a_sink_may_be_anything() {
     // The trait stays usable as an object, as writers and reports are handed about.
-    let mut kept = EventLog::default();
-    let sink: &mut dyn Sink = &mut kept;
+    let mut log = EventLog::default();
+    let sink: &mut dyn Sink = &mut log;
     let source = XraySource::open(Box::new(golden("v1-min"))).expect("readable");
     source.decode(0, sink, &|_| {}).expect("readable");
-    assert_eq!(kept.calls(101).len(), 2);
+    assert_eq!(log.calls(101).len(), 2);
 }

@@ -51,7 +51,7 @@ fn lossless(threads: &[(u64, Vec<Event>)], turn: usize) {
         assert_eq!(read.diagnostics, []);
         for (id, events) in threads {
             assert_eq!(
-                read.kept.events(*id),
+                read.log.events(*id),
                 events,
                 "thread {id}, version {version:?}"
             );
@@ -101,7 +101,7 @@ fn any_mess_of_calls_is_made_to_nest() {
         let events = mess.iter().copied().map(Event::Call).collect();
         let (bytes, losses) = write(Version::V3, &TraceInfo::default(), &[(1, events)], 7);
         assert!(losses.is_empty(), "{losses}");
-        let calls = read(&bytes).expect("readable").kept.calls(1);
+        let calls = read(&bytes).expect("readable").log.calls(1);
         assert_nested(&calls);
         let (added, measured): (Vec<Call>, Vec<Call>) =
             calls.iter().partition(|call| call.synthetic);
@@ -116,7 +116,7 @@ fn any_mess_of_calls_is_made_to_nest() {
         // Written again, the same calls are found to be missing.
         let events = calls.iter().copied().map(Event::Call).collect();
         let (again, _) = write(Version::V1, &TraceInfo::default(), &[(1, events)], 9);
-        let again = read(&again).expect("readable").kept.calls(1);
+        let again = read(&again).expect("readable").log.calls(1);
         assert_eq!(again, calls, "{added:?}");
     }
 }
@@ -144,7 +144,7 @@ fn golden_files_are_rewritten_without_loss() {
         for version in VERSIONS {
             let (before, after, losses) = rewrite(&bytes, version);
             assert!(losses.is_empty(), "{name}: {losses}");
-            assert_eq!(after.kept, before.kept, "{name} as {version:?}");
+            assert_eq!(after.log, before.log, "{name} as {version:?}");
             assert_eq!(after.info.clock, before.info.clock);
             assert_eq!(after.info.start, before.info.start);
         }
@@ -157,7 +157,7 @@ fn golden_files_are_rewritten_without_loss() {
     let wanted = "1 typed events: written as custom events, without type";
     assert_eq!(losses.to_string(), wanted);
     let typed = Event::Custom(1_002_200, None, b"typed!".to_vec());
-    assert!(after.kept.events(101).contains(&typed));
+    assert!(after.log.events(101).contains(&typed));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn facts_of_a_trace_are_kept() {
 }
 
 #[test]
-fn what_the_format_cannot_hold_is_told() {
+fn what_the_format_cannot_hold_is_reported() {
     let beyond = 1 << 28;
     let events = vec![
         Event::Cpu(10, 70_000),
@@ -248,7 +248,7 @@ fn what_the_format_cannot_hold_is_told() {
     assert_eq!(counts, [1, 2, 1, 1, 1, 1, 1, 1], "{losses}");
     let read = read(&bytes).expect("readable");
     // Another number than its own: the highest of 31 bits.
-    assert_eq!(read.kept.calls((1 << 31) - 1).len(), 2);
+    assert_eq!(read.log.calls((1 << 31) - 1).len(), 2);
 }
 
 /// A table of functions with these ids.
@@ -282,7 +282,7 @@ fn function_0_gets_a_number_that_tools_take() {
         assert_eq!(counts, u64::from(!ids.contains(&0)), "{losses}");
         let read = read(&bytes).expect("readable");
         let wanted = [enter(1, number), enter(2, 1), exit(3, 1), exit(4, number)];
-        assert_eq!(read.kept.calls(1), wanted);
+        assert_eq!(read.log.calls(1), wanted);
         let named = ids.contains(&0).then_some("function 0");
         let function = read.info.function(FunctionId(number));
         assert_eq!(function.map(|function| &*function.name), named);
@@ -290,7 +290,7 @@ fn function_0_gets_a_number_that_tools_take() {
 }
 
 #[test]
-fn calls_that_look_like_function_0_are_told() {
+fn calls_that_look_like_function_0_are_reported() {
     const LAST: u32 = (1 << 28) - 1;
     let zero = [enter(1, 0), exit(2, 0)];
     let last = [enter(3, LAST), exit(4, LAST)];
@@ -301,14 +301,14 @@ fn calls_that_look_like_function_0_are_told() {
         (&[], &[zero, last].concat(), 2),
         (&[], &[last, zero].concat(), 2),
     ];
-    for (ids, calls, told) in cases {
+    for (ids, calls, wanted) in cases {
         let events = calls.iter().copied().map(Event::Call).collect();
         let (_, losses) = write(Version::V3, &table(ids), &[(1, events)], 9);
         let alike = losses
             .iter()
             .filter(|(what, _)| what.ends_with("look alike"));
         let counts: u64 = alike.map(|(_, count)| count).sum();
-        assert_eq!(counts, told as u64, "{ids:?}: {losses}");
+        assert_eq!(counts, wanted as u64, "{ids:?}: {losses}");
     }
 }
 
@@ -328,7 +328,7 @@ fn times_that_go_back_are_kept() {
         Some(Ticks(80)),
         "the block begins at the earliest"
     );
-    assert_eq!(read.kept.events(1)[2..], events);
+    assert_eq!(read.log.events(1)[2..], events);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_trace_without_threads_or_events() {
         let read = read(&bytes).expect("readable");
         assert_eq!(read.diagnostics, []);
         assert_eq!(read.info.threads[0].name, "thread 5");
-        assert_eq!(read.kept.calls(5), []);
+        assert_eq!(read.log.calls(5), []);
     }
 }
 
@@ -352,14 +352,14 @@ fn synthetic_calls_stay_synthetic() {
         enter(13, 2),
         synthetic(exit(14, 2)),
     ];
-    let kept = |calls: &[Call]| {
+    let round_trip = |calls: &[Call]| {
         let events: Vec<Event> = calls.iter().copied().map(Event::Call).collect();
         let (bytes, _) = write(Version::V3, &TraceInfo::default(), &[(1, events)], 9);
         let read = read(&bytes).expect("readable");
         assert_eq!(read.diagnostics, []);
-        read.kept.calls(1)
+        read.log.calls(1)
     };
-    assert_eq!(kept(&events), events, "with their times");
+    assert_eq!(round_trip(&events), events, "with their times");
     // What does not nest is made anew.
     let odd = [
         enter(10, 1),
@@ -368,7 +368,7 @@ fn synthetic_calls_stay_synthetic() {
         exit(13, 1),
     ];
     let wanted = [odd[0], odd[1], synthetic(exit(11, 2)), odd[3]];
-    assert_eq!(kept(&odd), wanted);
+    assert_eq!(round_trip(&odd), wanted);
 }
 
 #[test]
@@ -392,7 +392,7 @@ fn open_calls_last_as_in_the_source() {
             let (bytes, _) = write(version, &TraceInfo::default(), &threads, 9);
             let read = read(&bytes).expect("readable");
             assert_eq!(read.diagnostics, []);
-            assert_eq!(read.kept.calls(1).last(), Some(&synthetic(exit(last, 1))));
+            assert_eq!(read.log.calls(1).last(), Some(&synthetic(exit(last, 1))));
         }
     }
 }
@@ -450,7 +450,7 @@ fn exits_behind_gaps_begin_behind_them() {
         assert!(losses.is_empty(), "{losses}");
         let read = read(&bytes).expect("readable");
         assert_eq!(read.diagnostics, []);
-        assert!(read.kept.events(1).contains(&Event::Lost(30)));
+        assert!(read.log.events(1).contains(&Event::Lost(30)));
         let wanted = [
             enter(10, 1),
             exit(20, 1),
@@ -461,6 +461,6 @@ fn exits_behind_gaps_begin_behind_them() {
             enter(1010, 1),
             exit(1020, 1),
         ];
-        assert_eq!(read.kept.calls(1), wanted);
+        assert_eq!(read.log.calls(1), wanted);
     }
 }

@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_clippy_wants_const_is_left_out() {
+    fn functions_that_clippy_wants_const_are_unmarked() {
         let expect = "expect(clippy::missing_const_for_fn, reason = \"its `inner` isn't\")";
         let left_out = Some(Reason::Attribute(MAY_BE_CONST));
         for (attribute, reason) in [

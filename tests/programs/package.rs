@@ -81,7 +81,7 @@ impl Package {
 }
 
 /// The output of a failed command.
-pub(crate) fn said(output: &Output) -> String {
+pub(crate) fn text_of(output: &Output) -> String {
     format!(
         "{}\n{}",
         String::from_utf8_lossy(&output.stdout),

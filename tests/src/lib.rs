@@ -20,16 +20,16 @@ use xtask::process::build_tested;
 ///
 /// If the environment variable `CI` is `true`, where nothing may be skipped; and if the file named
 /// by `FDR_SKIPS` cannot be written.
-pub fn skip(what: &str) {
+pub fn skip(reason: &str) {
     let in_ci = env::var_os("CI").is_some_and(|ci| ci == "true");
     let list = env::var_os("FDR_SKIPS").map(PathBuf::from);
     // Not eprint!, which the test harness swallows.
-    announce(what, in_ci, list.as_deref(), &mut io::stderr());
+    announce(reason, in_ci, list.as_deref(), &mut io::stderr());
 }
 
-fn announce(what: &str, in_ci: bool, list: Option<&Path>, out: &mut dyn Write) {
-    assert!(!in_ci, "SKIPPED in CI: {what}");
-    let line = format!("SKIPPED: {what}\n");
+fn announce(reason: &str, in_ci: bool, list: Option<&Path>, out: &mut dyn Write) {
+    assert!(!in_ci, "SKIPPED in CI: {reason}");
+    let line = format!("SKIPPED: {reason}\n");
     let _ = out.write_all(line.as_bytes());
     if let Some(path) = list {
         let file = OpenOptions::new().append(true).create(true).open(path);

@@ -154,7 +154,7 @@ fn same_report(trace: &Path, folder: &Path) {
         let report = fdr(&[&words[..], &[path.as_os_str()]].concat());
         serde_json::from_str(&report).expect("JSON")
     };
-    let (one, other) = (report(trace), report(folder));
+    let (of_trace, of_folder) = (report(trace), report(folder));
     let names = |report: &Value| -> Calls {
         let rows = report["functions"].as_array().expect("a list").iter();
         let row = |row: &Value| {
@@ -165,8 +165,8 @@ fn same_report(trace: &Path, folder: &Path) {
         };
         rows.map(row).collect()
     };
-    assert!(!names(&one).is_empty());
-    assert_eq!(names(&one), names(&other));
+    assert!(!names(&of_trace).is_empty());
+    assert_eq!(names(&of_trace), names(&of_folder));
 }
 
 #[test]

@@ -53,14 +53,14 @@ impl Folder {
         let program = example(program);
         let program = ["--", program.to_str().expect("UTF-8")];
         let output = self.fdr(&[&["record"], options, &program, arguments].concat());
-        let said = String::from_utf8(output.stderr).expect("UTF-8");
+        let messages = String::from_utf8(output.stderr).expect("UTF-8");
         // The recorder says where the trace is, the tool what to do with it.
-        let next = said.lines().last().unwrap_or_default();
+        let next = messages.lines().last().unwrap_or_default();
         let trace = next.strip_prefix("fdr: next: fdr report ");
         let trace = trace
-            .unwrap_or_else(|| panic!("not one trace: {said}"))
+            .unwrap_or_else(|| panic!("not one trace: {messages}"))
             .to_owned();
-        assert_eq!(said.matches("fdr: wrote ").count(), 1, "{said}");
+        assert_eq!(messages.matches("fdr: wrote ").count(), 1, "{messages}");
         self.fdr(&["verify", &trace]);
         let stdout = String::from_utf8(output.stdout).expect("UTF-8");
         Recording { trace, stdout }
@@ -300,9 +300,15 @@ fn rings_of_killed_commands_are_named() {
                   kill -KILL $!; wait";
     let program = program.to_str().expect("UTF-8");
     let output = folder.fdr(&["record", "--", "sh", "-c", script, program]);
-    let said = String::from_utf8(output.stderr).expect("UTF-8");
-    assert!(said.contains("fdr: no trace was written: "), "{said}");
-    assert!(said.contains("fdr: the ring of process "), "{said}");
-    assert!(said.contains(" was left; next: fdr dump "), "{said}");
-    assert!(!said.contains("not built"), "{said}");
+    let messages = String::from_utf8(output.stderr).expect("UTF-8");
+    assert!(
+        messages.contains("fdr: no trace was written: "),
+        "{messages}"
+    );
+    assert!(messages.contains("fdr: the ring of process "), "{messages}");
+    assert!(
+        messages.contains(" was left; next: fdr dump "),
+        "{messages}"
+    );
+    assert!(!messages.contains("not built"), "{messages}");
 }

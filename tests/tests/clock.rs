@@ -18,15 +18,21 @@ fn sound_clocks_cause_no_complaint() {
         let _ = outcome.ok();
         let path = folder.only_trace();
         let trace = Trace::read(&path);
-        let said = &trace.info.clock;
-        let (tick, unix) = said.anchor.expect("a dump has it");
-        let (later_tick, later_unix) = said.until.expect("a dump has it");
-        let ticks = said.nanos(later_tick.since(tick)).0;
+        let clock_info = &trace.info.clock;
+        let (tick, unix) = clock_info.anchor.expect("a dump has it");
+        let (later_tick, later_unix) = clock_info.until.expect("a dump has it");
+        let ticks = clock_info.nanos(later_tick.since(tick)).0;
         let wall = later_unix.saturating_sub(unix);
-        assert!(ticks > 0 && wall > 0, "{said:?}");
+        assert!(ticks > 0 && wall > 0, "{clock_info:?}");
         // What a time daemon may do meanwhile, and what the measurement of a moment may be off.
-        assert!(ticks.abs_diff(wall) < 10_000_000 + wall / 100, "{said:?}");
-        assert_eq!((said.faults.ahead_ns, said.faults.wall_step_ns), (0, 0));
+        assert!(
+            ticks.abs_diff(wall) < 10_000_000 + wall / 100,
+            "{clock_info:?}"
+        );
+        assert_eq!(
+            (clock_info.faults.ahead_ns, clock_info.faults.wall_step_ns),
+            (0, 0)
+        );
         let times = trace.threads.iter().flat_map(|lane| &lane.times);
         let mut times = times.copied();
         assert!(

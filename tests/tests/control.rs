@@ -9,6 +9,7 @@ use std::process::{Command, Output, Stdio};
 
 use fdr_formats::ring::{control, layout};
 use fdr_tests::support::endless::only_ring;
+use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, Running, fdr, verify};
 use fdr_tests::support::random::Random;
@@ -26,7 +27,7 @@ fn start(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
     running
 }
 
-fn call(program: &mut Running, count: u64) {
+pub(crate) fn call(program: &mut Running, count: u64) {
     program.tell(&format!("call {count}"));
     assert_eq!(program.line(), "done");
 }
@@ -68,9 +69,9 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-fn sum(report: &Value, of: &str) -> u64 {
+fn sum(report: &Value, field: &str) -> u64 {
     let threads = report["threads"].as_array().expect("threads");
-    threads.iter().map(|thread| number(&thread[of])).sum()
+    threads.iter().map(|thread| number(&thread[field])).sum()
 }
 
 /// The trace is whole and no count is missing. Returns the report.
@@ -85,8 +86,8 @@ fn is_exact(path: &Path) -> Value {
 /// The calls of a function in a trace.
 fn calls(report: &Value, name: &str) -> u64 {
     let functions = report["functions"].as_array().expect("functions");
-    let of = functions.iter().find(|function| function["name"] == name);
-    of.map_or(0, |function| number(&function["calls"]))
+    let function = functions.iter().find(|function| function["name"] == name);
+    function.map_or(0, |function| number(&function["calls"]))
 }
 
 fn traces(folder: &Folder) -> Vec<PathBuf> {
@@ -94,13 +95,6 @@ fn traces(folder: &Folder) -> Vec<PathBuf> {
     entries
         .map(|entry| entry.expect("an entry").path())
         .collect()
-}
-
-/// The number behind a word of the program's output.
-fn said(stdout: &str, word: &str) -> u64 {
-    let line = stdout.lines().find_map(|line| line.strip_prefix(word));
-    line.and_then(|number| number.trim().parse().ok())
-        .expect("a number")
 }
 
 #[test]
@@ -141,12 +135,12 @@ fn recording_is_turned_off_and_on() {
 fn a_filter_chooses_functions() {
     let folder = Folder::new("ctl-filter");
     let mut program = start(&folder, "", &[]);
-    let said = ctl(&program, &["filter", "-controlled::exactly"]);
-    assert_eq!(said, "5 of 6 functions and events");
+    let answer = ctl(&program, &["filter", "-controlled::exactly"]);
+    assert_eq!(answer, "5 of 6 functions and events");
     assert_eq!(status(&program)["filter"], "-controlled::exactly");
     call(&mut program, 10);
-    let said = ctl(&program, &["filter", "controlled::ex*"]);
-    assert_eq!(said, "1 of 6 functions and events");
+    let answer = ctl(&program, &["filter", "controlled::ex*"]);
+    assert_eq!(answer, "1 of 6 functions and events");
     call(&mut program, 7);
     let unmatched = ctl(&program, &["filter", "controlled::exatly"]);
     let wanted = "0 of 6 functions and events; no function matches `controlled::exatly` (nearest: controlled::exactly";
@@ -209,8 +203,8 @@ fn filters_change_ten_thousand_times_under_load() {
             _ => {}
         }
     }
-    let said = obeyed(program.id(), &lines);
-    assert_eq!(said.lines().count(), 10_000 + 5 * 10);
+    let answers = obeyed(program.id(), &lines);
+    assert_eq!(answers.lines().count(), 10_000 + 5 * 10);
     let _ = program.end().ok();
     // One at the exit, too.
     let traces = traces(&folder);
@@ -258,7 +252,7 @@ fn keep_changes_while_the_program_runs() {
     let report = is_exact(traces.last().expect("a trace"));
     assert_eq!(
         sum(&report, "recorded"),
-        2 * said(&outcome.stdout, "calls ")
+        2 * number_behind(&outcome.stdout, "calls ")
     );
 }
 
@@ -346,7 +340,7 @@ fn what_is_no_command_does_no_harm() {
 }
 
 #[test]
-fn rings_without_a_block_are_told() {
+fn rings_without_a_block_are_reported() {
     let folder = Folder::new("ctl-old");
     let program = start(&folder, "", &[]);
     let (file, at) = block(&folder);
@@ -459,7 +453,7 @@ fn forked_children_obey_with_a_dumper_only() {
 }
 
 #[test]
-fn what_can_not_be_controlled_is_told() {
+fn what_can_not_be_controlled_is_reported() {
     let folder = Folder::new("ctl-none");
     let off = Program::new(env!("CARGO_BIN_EXE_controlled"), &folder);
     let mut off = off.start();

@@ -81,12 +81,12 @@ fn check_with(variables: &str, chunks: u64) {
     verify(&path);
     let trace = Trace::read(&path);
     assert_eq!(trace.threads.len(), 3);
-    for (made, said) in threads.iter().zip(ordered(&statistics)) {
+    for (made, stats) in threads.iter().zip(ordered(&statistics)) {
         let lane = trace.thread(made.name);
         let counts = lane.checked_counts();
-        adds_up(said);
+        adds_up(stats);
         assert_eq!(made.calls, counted[made.name]);
-        assert_eq!(said.recorded, 2 * made.calls, "{variables}: {said:?}");
+        assert_eq!(stats.recorded, 2 * made.calls, "{variables}: {stats:?}");
         let of_trace = [
             counts.recorded,
             counts.readable,
@@ -95,28 +95,28 @@ fn check_with(variables: &str, chunks: u64) {
             counts.summarised,
         ];
         let of_call = [
-            said.recorded,
-            said.readable,
-            said.overwritten,
-            said.dropped,
-            said.summarised,
+            stats.recorded,
+            stats.readable,
+            stats.overwritten,
+            stats.dropped,
+            stats.summarised,
         ];
-        assert_eq!(of_trace, of_call, "{variables}: {said:?}");
-        assert_eq!(lane.thread.id.0, said.id);
+        assert_eq!(of_trace, of_call, "{variables}: {stats:?}");
+        assert_eq!(lane.thread.id.0, stats.id);
 
-        if said.summarised > 0 {
+        if stats.summarised > 0 {
             // Which calls were short is not known. `short_calls` compares each function's calls.
-            assert!(!has_all && said.overwritten > 0, "{variables}: {said:?}");
+            assert!(!has_all && stats.overwritten > 0, "{variables}: {stats:?}");
             continue;
         }
         let edges = Script::new(made.seed, made.calls).edges(u64::MAX);
-        let kept = counts.readable as usize;
+        let readable = counts.readable as usize;
         let expected = if full {
             assert_eq!(counts.overwritten, 0);
-            &edges[..kept]
+            &edges[..readable]
         } else {
             assert_eq!(counts.dropped, 0);
-            &edges[edges.len() - kept..]
+            &edges[edges.len() - readable..]
         };
         assert!(
             trace.scripted(lane, "exact") == expected,
@@ -272,8 +272,8 @@ fn oldest_ended_regions_are_reused_first() {
         let lane = trace.thread(name);
         let edges = Script::new(seed, 1000 * seed).edges(u64::MAX);
         assert_eq!(lane.checked_counts().recorded, 2000 * seed);
-        let kept = &edges[edges.len() - lane.edges.len()..];
-        assert!(trace.scripted(lane, "exact") == kept, "{name}");
+        let newest = &edges[edges.len() - lane.edges.len()..];
+        assert!(trace.scripted(lane, "exact") == newest, "{name}");
     }
 }
 
@@ -283,11 +283,11 @@ fn full_mode_keeps_the_oldest_regions() {
     let waves = ["t0", "t1", "t2", "t3"].map(|name| wave(&[thread(name, 5, 300)]));
     let outcome = run(&folder, &format!("{TWO_REGIONS} FDR_MODE=full"), &waves);
     let statistics = facts::statistics(&outcome.stdout);
-    let kept: Vec<&str> = ordered(&statistics)
+    let names: Vec<&str> = ordered(&statistics)
         .iter()
         .map(|thread| &*thread.name)
         .collect();
-    assert_eq!(kept, ["t0", "t1"]);
+    assert_eq!(names, ["t0", "t1"]);
     assert_eq!(
         (statistics.missing.threads, statistics.missing.dropped),
         (0, 2 * 600)

@@ -55,29 +55,29 @@ fn reason(trace: &Trace) -> String {
 }
 
 /// Crashes on the thread of `place`, whose name is `thread`; the reason is `expected` before the thread.
-fn one(place: &str, way: &str, signal: i32, thread: &str, expected: &str) {
+fn check_crash(place: &str, way: &str, signal: i32, thread: &str, expected: &str) {
     let folder = Folder::new("crash");
     let arguments = [place, way];
     let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
     same_end(&outcome, &arguments, signal);
     let trace = only_whole_trace(&folder);
     check_course(&trace, thread);
-    let (reason, said) = (reason(&trace), outcome.recorder_lines().join("\n"));
+    let (reason, messages) = (reason(&trace), outcome.recorder_lines().join("\n"));
     let (before, after) = expected.split_once('*').unwrap_or((expected, ""));
     assert!(reason.starts_with(&format!("crash: {before}")), "{reason}");
     let end = format!("{after} in thread N ({thread})");
     assert!(reason.ends_with(&end), "{reason}");
     assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
-    let counted = if said.contains("1 thread ") {
+    let counted = if messages.contains("1 thread ") {
         "22 records of 1 thread are in "
     } else {
         ""
     };
     let path = folder.only_trace();
-    assert!(said.starts_with(before), "{said}");
+    assert!(messages.starts_with(before), "{messages}");
     assert!(
-        said.contains(&format!("{counted}{}", path.display())),
-        "{said}"
+        messages.contains(&format!("{counted}{}", path.display())),
+        "{messages}"
     );
     assert_eq!(trace.info.dump, Some(1));
     assert_eq!(trace.info.program, "crasher");
@@ -101,34 +101,34 @@ fn faults_on_the_main_thread() {
         ("8", libc::SIGFPE, "SIGFPE"),
         ("31", libc::SIGSYS, "SIGSYS"),
     ] {
-        one("main", way, signal, "crasher", reason);
+        check_crash("main", way, signal, "crasher", reason);
     }
 }
 
 #[test]
 fn faults_on_other_threads() {
     // One of the standard library's, and one that it knows nothing of, without an alternate stack.
-    one("std", "null", libc::SIGSEGV, "worker", "SIGSEGV at 0x10");
-    one("std", "abort", libc::SIGABRT, "worker", "SIGABRT");
-    one("raw", "null", libc::SIGSEGV, "crasher", "SIGSEGV at 0x10");
+    check_crash("std", "null", libc::SIGSEGV, "worker", "SIGSEGV at 0x10");
+    check_crash("std", "abort", libc::SIGABRT, "worker", "SIGABRT");
+    check_crash("raw", "null", libc::SIGSEGV, "crasher", "SIGSEGV at 0x10");
 }
 
 #[test]
 fn stack_overflows() {
     // The standard library's message and its abort come after the trace, as ever.
     for (place, thread) in [("main", "crasher"), ("std", "worker")] {
-        one(place, "overflow", libc::SIGABRT, thread, "SIGSEGV at 0x*");
+        check_crash(place, "overflow", libc::SIGABRT, thread, "SIGSEGV at 0x*");
         let folder = Folder::new("crash-overflow");
         let outcome = CRASHER.run(&folder, "FDR=1", &[place, "overflow"]);
         let name = if place == "main" { "main" } else { "worker" };
-        let said = format!("thread '{name}'");
+        let wanted = format!("thread '{name}'");
         assert!(
-            outcome.stderr.contains(&said) && outcome.stderr.contains("has overflowed its stack"),
+            outcome.stderr.contains(&wanted) && outcome.stderr.contains("has overflowed its stack"),
             "{outcome:?}"
         );
     }
     // Without a stack of ours for the handler there would be nothing.
-    one(
+    check_crash(
         "raw",
         "overflow",
         libc::SIGSEGV,
@@ -141,7 +141,7 @@ fn stack_overflows() {
 fn inside_malloc_with_its_lock_held() {
     for place in ["main", "std", "raw"] {
         let thread = if place == "std" { "worker" } else { "crasher" };
-        one(place, "malloc", libc::SIGSEGV, thread, "SIGSEGV at 0x10");
+        check_crash(place, "malloc", libc::SIGSEGV, thread, "SIGSEGV at 0x10");
     }
 }
 
@@ -354,16 +354,16 @@ fn files_are_called_as_the_pattern_says() {
 /// What ends without a trace ends as ever, keeps its ring, and leaves nothing else.
 fn check_kept(folder: &Folder, outcome: &Outcome, why: &str) {
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
-    let said = outcome.recorder_lines().join("\n");
+    let messages = outcome.recorder_lines().join("\n");
     assert!(
-        said.contains("no trace was written") && said.contains(why),
+        messages.contains("no trace was written") && messages.contains(why),
         "{outcome:?}"
     );
-    let (_, ring) = said
+    let (_, ring) = messages
         .split_once("the records are still in ")
         .expect("the ring");
     let ring = Path::new(ring.trim_end());
-    assert!(ring.is_file(), "{said}");
+    assert!(ring.is_file(), "{messages}");
     assert_eq!(folder.ending(".tmp").len(), 0, "{:?}", folder.names());
     assert_eq!(folder.ending(".fdr").len(), 0, "{:?}", folder.names());
 }
@@ -388,13 +388,13 @@ fn a_limit_on_the_size_of_files() {
     let program = Program::in_shell(script, CRASHER.0, &folder).args(&["main", "null"]);
     let outcome = program.set("FDR=1").run();
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
-    let said = outcome.recorder_lines();
+    let lines = outcome.recorder_lines();
     assert!(
-        said.len() == 2 && said[0].contains("File too large"),
-        "{said:?}"
+        lines.len() == 2 && lines[0].contains("File too large"),
+        "{lines:?}"
     );
-    let lost = said[1].contains("no trace was written: ") && said[1].contains("(ulimit -f)");
-    assert!(lost, "{said:?}");
+    let lost = lines[1].contains("no trace was written: ") && lines[1].contains("(ulimit -f)");
+    assert!(lost, "{lines:?}");
     assert_eq!(folder.names(), [] as [&str; 0]);
 }
 

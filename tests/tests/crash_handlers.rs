@@ -26,7 +26,7 @@ fn reasons(folder: &Folder) -> Vec<String> {
 
 #[test]
 fn later_handlers_may_call_ours() {
-    for (way, signal, said) in [
+    for (way, signal, reason) in [
         ("null", libc::SIGSEGV, "SIGSEGV"),
         ("abort", libc::SIGABRT, "SIGABRT"),
         ("6", libc::SIGABRT, "SIGABRT"),
@@ -35,7 +35,7 @@ fn later_handlers_may_call_ours() {
         let arguments = ["main", way, "recorded", "chain"];
         let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
         let _ = CRASHER.ended_as_untraced(&outcome, &arguments, signal);
-        assert_eq!(reasons(&folder), [said]);
+        assert_eq!(reasons(&folder), [reason]);
         let trace = Trace::read(&folder.only_trace());
         assert_eq!(trace.thread("crasher").edges.len(), 24);
         assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");

@@ -7,16 +7,17 @@ use fdr_tests::support::folder::Folder;
 
 use crate::babeltrace::{babeltrace, words};
 
-#[test]
-fn switches_samples_and_accounts_have_names_and_times() {
-    let (time, thread, cpu) = (Ticks(2_000), ThreadId(41), CpuId(3));
+const THREAD: ThreadId = ThreadId(41);
+
+fn schedule() -> Schedule {
+    let (time, thread, cpu) = (Ticks(2_000), THREAD, CpuId(3));
     let switch = |time, to| Switch {
         time: Ticks(time),
         thread,
         cpu,
         to,
     };
-    let schedule = Schedule {
+    Schedule {
         switches: vec![
             switch(1_500, Some(State::Running)),
             switch(2_500, Some(State::Preempted)),
@@ -37,13 +38,41 @@ fn switches_samples_and_accounts_have_names_and_times() {
             times: 7,
         }],
         modules: Vec::new(),
-    };
+    }
+}
+
+/// The name of each event, and the end of its line.
+const LINES: &[(&str, &str)] = &[
+    (
+        "switch",
+        "thread = 41, cpu = 3, state = ( \"running\" : container = 0 ) }",
+    ),
+    (
+        "sample",
+        "thread = 41, cpu = 3, cause = ( \"page_fault\" : container = 1 ), address = 0xABCD }",
+    ),
+    (
+        "account",
+        "thread = 41, running_ns = 5, run_delay_ns = 6, times = 7 }",
+    ),
+    (
+        "switch",
+        "thread = 41, cpu = 3, state = ( \"preempted\" : container = 1 ) }",
+    ),
+    (
+        "switch",
+        "thread = 41, cpu = 3, state = ( \"unknown\" : container = 3 ) }",
+    ),
+];
+
+#[test]
+fn switches_samples_and_accounts_have_names_and_times() {
     let info = TraceInfo {
         clock: Clock {
             frequency: 1_000_000_000,
             ..Clock::default()
         },
-        schedule,
+        schedule: schedule(),
         ..TraceInfo::default()
     };
     let folder = Folder::new("ctf-states");
@@ -51,7 +80,7 @@ fn switches_samples_and_accounts_have_names_and_times() {
     std::fs::create_dir(&path).expect("a folder");
     let mut writer = CtfWriter::new(path.clone(), &info).expect("space");
     writer.thread(&Thread {
-        id: thread,
+        id: THREAD,
         ..Thread::default()
     });
     writer.calls(&[
@@ -67,34 +96,12 @@ fn switches_samples_and_accounts_have_names_and_times() {
         .filter_map(|line| line.split_once("fdr:"))
         .map(|(_, event)| event)
         .collect();
-    let wanted = [
-        (
-            "switch",
-            "thread = 41, cpu = 3, state = ( \"running\" : container = 0 ) }",
-        ),
-        (
-            "sample",
-            "thread = 41, cpu = 3, cause = ( \"page_fault\" : container = 1 ), address = 0xABCD }",
-        ),
-        (
-            "account",
-            "thread = 41, running_ns = 5, run_delay_ns = 6, times = 7 }",
-        ),
-        (
-            "switch",
-            "thread = 41, cpu = 3, state = ( \"preempted\" : container = 1 ) }",
-        ),
-        (
-            "switch",
-            "thread = 41, cpu = 3, state = ( \"unknown\" : container = 3 ) }",
-        ),
-    ];
-    assert_eq!(found.len(), wanted.len(), "{words:#?}");
-    for (line, (name, fields)) in found.iter().zip(wanted) {
+    assert_eq!(found.len(), LINES.len(), "{words:#?}");
+    for (line, (name, fields)) in found.iter().zip(LINES) {
         assert!(line.starts_with(name) && line.ends_with(fields), "{line}");
     }
     // Among the calls, by their times.
-    let place = |what: &str| words.iter().position(|line| line.contains(what));
+    let place = |text: &str| words.iter().position(|line| line.contains(text));
     assert!(place("func_entry") < place("fdr:switch"), "{words:#?}");
     assert!(place("\"preempted\"") < place("func_exit"), "{words:#?}");
 }

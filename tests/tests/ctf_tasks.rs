@@ -71,7 +71,7 @@ fn the_exit_of_a_poll_has_its_task() {
     assert_eq!(tasks(&back), tasks(&first), "there and back");
 
     // The open calls of each thread: each exit has the task that the last note inside of its call had.
-    let (mut told, mut polls): (BTreeMap<u64, u64>, BTreeMap<u64, u64>) = Default::default();
+    let (mut notes, mut polls): (BTreeMap<u64, u64>, BTreeMap<u64, u64>) = Default::default();
     let mut open: BTreeMap<u64, Vec<Option<u64>>> = BTreeMap::new();
     for line in words(&tool, &ctf) {
         let Some(thread) = number(&line, "vtid") else {
@@ -85,7 +85,7 @@ fn the_exit_of_a_poll_has_its_task() {
             let task = number(&line, "task_id");
             assert_eq!(task, open.pop().flatten(), "{line}");
             if let Some(task) = task {
-                *told.entry(task).or_default() += 1;
+                *notes.entry(task).or_default() += 1;
             }
         } else if line.contains("fdr:task:")
             && number(&line, "state") != Some(task_state::DROPPED.into())
@@ -95,6 +95,6 @@ fn the_exit_of_a_poll_has_its_task() {
             polls.insert(task, number(&line, "polls").expect("polls"));
         }
     }
-    assert!(told.values().sum::<u64>() > 20, "{told:?}");
-    assert_eq!(told, polls, "each poll of each task");
+    assert!(notes.values().sum::<u64>() > 20, "{notes:?}");
+    assert_eq!(notes, polls, "each poll of each task");
 }

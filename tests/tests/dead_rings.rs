@@ -76,8 +76,8 @@ fn dead_rings_have_a_bound_and_are_removed() {
         .output()
         .expect("fdr runs");
     assert!(removed.status.success(), "{removed:?}");
-    let said = String::from_utf8_lossy(&removed.stderr);
-    assert!(said.starts_with("fdr: 2 rings removed, "), "{said}");
+    let messages = String::from_utf8_lossy(&removed.stderr);
+    assert!(messages.starts_with("fdr: 2 rings removed, "), "{messages}");
     let table = String::from_utf8_lossy(&removed.stdout);
     assert_eq!(table.lines().count(), 3, "{table}");
     let mut left = vec![its_ring, next_ring];

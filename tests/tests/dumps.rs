@@ -47,9 +47,9 @@ fn at_the_end_of_main() {
     let path = folder.only_trace();
     assert_eq!(works(&path), 10);
     assert_eq!(outcome.stdout, SUM);
-    let said = outcome.recorder_lines();
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with(&format!(
+    let lines = outcome.recorder_lines();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with(&format!(
         "wrote {}: 20 records of 1 thread, ",
         path.display()
     )));
@@ -151,11 +151,11 @@ fn a_trace_without_calls_says_why() {
     let folder = Folder::new("dump-no-calls");
     let outcome = like_untraced(&folder, "FDR=nothing::*", "caught");
     // The panic is recorded all the same.
-    let said = [
+    let parts = [
         ": 0 records of 1 thread, ",
         "fdr: no call was recorded: no function matches `nothing::*` (nearest: ",
     ];
-    for words in said {
+    for words in parts {
         assert!(outcome.stderr.contains(words), "{outcome:?}");
     }
     let trace = Trace::read(&folder.only_trace());
@@ -291,8 +291,8 @@ fn one_file_is_replaced_by_each_dump() {
     let folder = Folder::new("dump-replaced");
     let outcome = endings(&folder, "FDR=1 FDR_OUT=last.fdr", "dump-3").ok();
     assert_eq!(folder.names(), ["last.fdr"]);
-    let said = outcome.recorder_lines();
-    let words: Vec<&str> = said
+    let lines = outcome.recorder_lines();
+    let words: Vec<&str> = lines
         .iter()
         .filter_map(|line| line.split(' ').next())
         .collect();
@@ -319,11 +319,11 @@ fn names_are_made_of_the_pattern() {
         ("%t", "", "Z"),
     ] {
         let outcome = endings(&folder, &format!("FDR=1 FDR_OUT={pattern}"), "return").ok();
-        let said = outcome.recorder_lines();
-        let path = said[0]
+        let lines = outcome.recorder_lines();
+        let path = lines[0]
             .strip_prefix("wrote ")
             .and_then(|line| line.split(": ").next());
-        let path = PathBuf::from(path.unwrap_or_else(|| panic!("{said:?}")));
+        let path = PathBuf::from(path.unwrap_or_else(|| panic!("{lines:?}")));
         let name = path
             .file_name()
             .expect("a name")
@@ -381,13 +381,13 @@ fn what_is_no_file_is_not_replaced() {
     assert!(made.expect("mkfifo runs").success());
     let outcome = endings(&folder, "FDR=1 FDR_OUT=pipe", "return").ok();
     assert_eq!(outcome.stdout, SUM);
-    let said = outcome.recorder_lines().join("\n");
-    assert!(said.contains("no trace was written: "), "{said}");
+    let messages = outcome.recorder_lines().join("\n");
+    assert!(messages.contains("no trace was written: "), "{messages}");
     // The records are kept, and the line says where.
     let rings = folder.ending(".fdr-ring");
     assert!(
-        rings.len() == 1 && said.contains(&*rings[0].to_string_lossy()),
-        "{said}"
+        rings.len() == 1 && messages.contains(&*rings[0].to_string_lossy()),
+        "{messages}"
     );
     fs::remove_file(&rings[0]).expect("the ring");
     assert_eq!(folder.names(), ["pipe"]);
@@ -429,10 +429,10 @@ fn with_nothing_recorded_it_says_why() {
         let folder = Folder::new("dump-nothing");
         let outcome = endings(&folder, variables, "idle").ok();
         assert_eq!(folder.names(), [] as [&str; 0], "{variables}");
-        let said = outcome.recorder_lines();
+        let lines = outcome.recorder_lines();
         assert!(
-            said.len() == 1 && said[0].contains(why),
-            "{variables}: {said:?}"
+            lines.len() == 1 && lines[0].contains(why),
+            "{variables}: {lines:?}"
         );
     }
 }

@@ -43,13 +43,13 @@ fn traces(folder: &Folder, count: usize) -> Vec<PathBuf> {
 fn all_whole(folder: &Folder, outcome: &Outcome) {
     let traces = folder.ending(".fdr");
     assert_eq!(folder.names().len(), traces.len(), "{:?}", folder.names());
-    let said = outcome.recorder_lines();
-    let wrote: BTreeSet<PathBuf> = said
+    let lines = outcome.recorder_lines();
+    let wrote: BTreeSet<PathBuf> = lines
         .iter()
         .filter_map(|line| line.strip_prefix("wrote ")?.split(": ").next())
         .map(PathBuf::from)
         .collect();
-    assert_eq!(wrote, traces.iter().cloned().collect(), "{said:?}");
+    assert_eq!(wrote, traces.iter().cloned().collect(), "{lines:?}");
     traces.iter().for_each(|path| verify(path));
 }
 
@@ -187,7 +187,7 @@ fn a_handler_installed_before_is_called_too() {
     let program = handlers(&folder, "", "before");
     assert_eq!(Trace::read(&traces(&folder, 1)[0]).info.reason, "signal");
     let outcome = program.end().ok();
-    assert_eq!(facts::one(&outcome.stdout, "handled"), ["1"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "handled"), ["1"]);
     all_whole(&folder, &outcome);
 }
 
@@ -197,7 +197,7 @@ fn a_handler_installed_before_is_called_too() {
 fn a_handler_installed_after_takes_the_signal() {
     let folder = Folder::new("signal-after");
     let outcome = handlers(&folder, "FDR=1", "after").end().ok();
-    assert_eq!(facts::one(&outcome.stdout, "handled"), ["1"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "handled"), ["1"]);
     assert_eq!(Trace::read(&folder.only_trace()).info.reason, "exit");
 }
 
@@ -208,6 +208,6 @@ fn later_handlers_may_pass_signals_on() {
     let program = handlers(&folder, "FDR=1", "after-and-next");
     assert_eq!(Trace::read(&traces(&folder, 1)[0]).info.reason, "signal");
     let outcome = program.end().ok();
-    assert_eq!(facts::one(&outcome.stdout, "handled"), ["1"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "handled"), ["1"]);
     all_whole(&folder, &outcome);
 }

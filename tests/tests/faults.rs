@@ -13,7 +13,7 @@ fn a_file_system_that_takes_no_files() {
     for way in all_ways() {
         let places = "FDR=1 FDR_PANIC=1 FDR_OUT=/proc/traces/ FDR_DIR=/proc/rings";
         let left = Row::new(places, "true", &way).check(&[]);
-        assert_eq!((left.said, left.traces.len()), (1, 0), "{left:?}");
+        assert_eq!((left.warnings, left.traces.len()), (1, 0), "{left:?}");
         assert_eq!(left.lost, traces_of(&way), "{left:?}");
     }
 }
@@ -42,7 +42,11 @@ fn lost_traces_are_always_reported() {
             let places = format!("FDR=1 FDR_PANIC=1 FDR_OUT={out} FDR_DIR={dir}");
             let row = Row::new(&places, "true", &way);
             let left = row.check(&[]);
-            assert_eq!(left.said, usize::from(dir == "/proc"), "{row:?}: {left:?}");
+            assert_eq!(
+                left.warnings,
+                usize::from(dir == "/proc"),
+                "{row:?}: {left:?}"
+            );
             assert_eq!(left.lost, traces_of(&way), "{row:?}: {left:?}");
             for line in left
                 .lines
@@ -99,8 +103,8 @@ fn the_tool_leaves_nothing_half_made() {
             "mkdir small && mount --bind small small && mount -o remount,bind,ro small && cd small",
         ),
     ];
-    for (what, around, before) in wants {
-        if around == UNSHARE && !may(what, before) {
+    for (case, around, before) in wants {
+        if around == UNSHARE && !may(case, before) {
             continue;
         }
         let convert =
@@ -122,10 +126,10 @@ fn the_tool_leaves_nothing_half_made() {
             let whole = outcome.status.success() && outcome.stdout == "out\n";
             let refused = outcome.status.code() == Some(2) && outcome.stdout.is_empty();
             let line = outcome.stderr.starts_with("fdr: ");
-            assert!(whole || (refused && line), "{what}: {command}: {outcome:?}");
+            assert!(whole || (refused && line), "{case}: {command}: {outcome:?}");
             assert!(
                 !command.starts_with("dump") || refused,
-                "{what}: {command}: {outcome:?}"
+                "{case}: {command}: {outcome:?}"
             );
         }
     }
@@ -201,7 +205,7 @@ fn a_disk_without_room_for_a_ring() {
             // A crash does not wait for the line of a ring that found no room.
             let crashes = way.ends_with("abort") || way.ends_with("crash");
             assert!(
-                left.said >= 1 || (kib >= 160 && crashes),
+                left.warnings >= 1 || (kib >= 160 && crashes),
                 "{row:?}: {left:?}"
             );
         }
@@ -219,7 +223,7 @@ fn full_disks_at_new_threads_and_traces() {
             let places = format!("{PLACES} FDR_BUFFER=128K FDR_MEMORY=2M");
             let row = Row::new(&places, &small(6000), &steps);
             let left = row.check(UNSHARE);
-            assert!(left.said + left.lost >= 1, "{row:?}: {left:?}");
+            assert!(left.warnings + left.lost >= 1, "{row:?}: {left:?}");
         }
     }
 }
@@ -269,7 +273,7 @@ fn folders_that_may_not_be_written() {
             let left = row.check(UNSHARE);
             // A child has a line of its own, for it tries to make a ring as well.
             let most = 1 + usize::from(way.ends_with("fork"));
-            let once = (1..=most).contains(&left.said);
+            let once = (1..=most).contains(&left.warnings);
             assert!(once && left.traces.is_empty(), "{name}: {row:?}: {left:?}");
             assert_eq!(left.lost, traces_of(&way), "{name}: {row:?}: {left:?}");
         }
@@ -324,14 +328,18 @@ fn folders_that_vanish() {
             &format!("work lose {way}"),
         );
         let left = row.check(&[]);
-        assert_eq!((left.said, left.lost), (0, 0), "{row:?}: {left:?}");
+        assert_eq!((left.warnings, left.lost), (0, 0), "{row:?}: {left:?}");
     }
     // The one that the program is in: nothing can be made there any more.
     for way in all_ways() {
         let before = "mkdir gone && cd gone && rmdir ../gone";
         let row = Row::new("FDR=1", before, &way);
         let left = row.check(&[]);
-        assert_eq!((left.said, left.traces.len()), (1, 0), "{row:?}: {left:?}");
+        assert_eq!(
+            (left.warnings, left.traces.len()),
+            (1, 0),
+            "{row:?}: {left:?}"
+        );
         // A panic asks for none here.
         let traces = 1 + usize::from(way.ends_with("fork"));
         assert_eq!(left.lost, traces, "{row:?}: {left:?}");
@@ -339,11 +347,11 @@ fn folders_that_vanish() {
 }
 
 #[test]
-fn only_trace_paths_are_said_without_faults() {
+fn only_trace_paths_are_reported_without_faults() {
     for way in all_ways() {
         let row = Row::new(PLACES, "mkdir traces rings", &way);
         let left = row.check(&[]);
-        assert_eq!((left.said, left.lost), (0, 0), "{row:?}: {left:?}");
+        assert_eq!((left.warnings, left.lost), (0, 0), "{row:?}: {left:?}");
         assert!(!left.traces.is_empty(), "{row:?}: {left:?}");
     }
 }

@@ -17,8 +17,8 @@ fn check(ways: [&str; 2]) {
         assert!(off.stdout.contains("seccomp: done"), "{off:?}");
         for variables in ["FDR=1", "FDR=1 FDR_KEEP=0", "FDR=1 FDR_SCHED=1"] {
             let outcome = run(variables, way);
-            let seen = (outcome.status, &outcome.stdout);
-            assert_eq!(seen, (off.status, &off.stdout), "{way} {variables}");
+            let result = (outcome.status, &outcome.stdout);
+            assert_eq!(result, (off.status, &off.stdout), "{way} {variables}");
         }
     }
 }

@@ -48,10 +48,10 @@ fn at_the_end_under_the_default_name() {
             BTreeMap::from([("endings::work".to_owned(), 10)])
         );
         assert_eq!(tally.threads.len(), 1, "{}", target.name);
-        let said = outcome.recorder_lines();
-        assert_eq!(said.len(), 1, "{said:?}");
+        let lines = outcome.recorder_lines();
+        assert_eq!(lines.len(), 1, "{lines:?}");
         let wrote = format!("wrote {}: 20 records of 1 thread, ", paths[0].display());
-        assert!(said[0].starts_with(&wrote), "{said:?}");
+        assert!(lines[0].starts_with(&wrote), "{lines:?}");
     }
 }
 
@@ -120,7 +120,7 @@ fn dumps_by_signal_and_at_the_end() {
         running.signal("USR2");
         let _ = running.wait_for_line("wrote ");
         let outcome = running.end().ok();
-        let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+        let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
         for number in 1..=2 {
             let tally = Tally::read(&folder.join(&format!("trace.{number}")));
             let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
@@ -150,13 +150,13 @@ fn wrapped_rings_are_equal_in_every_format() {
         as_the_program_counted(target, &path, &outcome.stdout, &outcome.stderr);
     }
     let (xray, outcome) = &recorded[0];
-    for (target, path, told) in converted(&folder, xray.name) {
-        as_the_program_counted(target, &path, &outcome.stdout, &told.stderr);
+    for (target, path, output) in converted(&folder, xray.name) {
+        as_the_program_counted(target, &path, &outcome.stdout, &output.stderr);
     }
 }
 
 /// `said` has the messages about the trace.
-fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &str) {
+fn as_the_program_counted(target: &Target, path: &Path, counted: &str, messages: &str) {
     let tally = Tally::read(path);
     for thread in &facts::statistics(counted).threads {
         let of_trace = &tally.threads[&thread.id];
@@ -164,7 +164,10 @@ fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &st
         let there: u64 = of_trace.measured.iter().sum();
         if target.name == "tcstate" {
             // The format has no states of length zero, and most untimed calls have this length. A message says so.
-            assert!(said.contains("calls shorter than 1 ns: left out"), "{said}");
+            assert!(
+                messages.contains("calls shorter than 1 ns: left out"),
+                "{messages}"
+            );
             assert!((1..thread.readable).contains(&there), "{}", thread.name);
         } else {
             assert_eq!(there, thread.readable, "{} {}", target.name, thread.name);
@@ -198,9 +201,9 @@ fn unnumbered_dumps_replace_each_other() {
         let outcome = endings(&folder, target, "trace", "dump-3").run().ok();
         assert_eq!(folder.names(), ["trace"], "{}", target.name);
         assert_eq!(works(&folder.join("trace")), 10);
-        let said = outcome.recorder_lines();
-        let replaced = said.iter().filter(|line| line.starts_with("replaced "));
-        assert_eq!((said.len(), replaced.count()), (4, 3), "{said:?}");
+        let lines = outcome.recorder_lines();
+        let replaced = lines.iter().filter(|line| line.starts_with("replaced "));
+        assert_eq!((lines.len(), replaced.count()), (4, 3), "{lines:?}");
     }
 }
 
@@ -223,13 +226,16 @@ fn foreign_files_are_left_unchanged() {
         let folder = Folder::new("formats-foreign");
         let path = folder.join("endings.trace");
         let refused = |outcome: &Outcome| {
-            let said = outcome.recorder_lines();
-            assert!(said[0].starts_with("no trace was written: "), "{said:?}");
-            assert!(said[0].contains("left as it is"), "{said:?}");
+            let lines = outcome.recorder_lines();
+            assert!(lines[0].starts_with("no trace was written: "), "{lines:?}");
+            assert!(lines[0].contains("left as it is"), "{lines:?}");
             // What was recorded is not lost.
-            assert!(said[0].contains(", the records are still in "), "{said:?}");
-            assert_eq!(said.len(), 1, "{said:?}");
-            assert_eq!(folder.ending(".fdr-ring").len(), 1, "{said:?}");
+            assert!(
+                lines[0].contains(", the records are still in "),
+                "{lines:?}"
+            );
+            assert_eq!(lines.len(), 1, "{lines:?}");
+            assert_eq!(folder.ending(".fdr-ring").len(), 1, "{lines:?}");
             fs::remove_file(&folder.ending(".fdr-ring")[0]).expect("the ring");
         };
         fs::create_dir(&path).expect("a folder");
@@ -281,14 +287,14 @@ fn clients_that_wait_get_the_dump() {
         let paths: Vec<PathBuf> = clients.map(|client| client.end()).into();
         let _ = running.wait_for_line("wrote tcp-listen://");
         let outcome = running.end().ok();
-        let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+        let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
         for path in paths {
             let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
             assert_eq!(Tally::read(&path).calls(), wanted, "{}", target.name);
         }
         // At the end no client is connected. A line says so, and the ring keeps the records.
-        let said = outcome.recorder_lines();
-        assert!(said[2].contains("no client is there"), "{said:?}");
+        let lines = outcome.recorder_lines();
+        assert!(lines[2].contains("no client is there"), "{lines:?}");
         assert_eq!(folder.ending(".fdr-ring").len(), 1);
     }
 }
@@ -334,7 +340,7 @@ fn the_tool_sends_snapshots_in_every_format() {
     assert!(outcome.stderr.contains(&address), "{outcome:?}");
     traces.push(reading.end());
     let outcome = running.end().ok();
-    let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+    let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
     for path in traces {
         let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
         assert_eq!(Tally::read(&path).calls(), wanted, "{}", path.display());
@@ -348,12 +354,12 @@ fn tool_only_formats_fall_back_to_xray() {
         let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
         let program = program.env("FDR_FORMAT", name).env("FDR_OUT", "trace.%n");
         let outcome = program.args(&["return"]).run().ok();
-        let said = outcome.recorder_lines();
-        assert_eq!(said.len(), 2, "{said:?}");
+        let lines = outcome.recorder_lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
         let command = format!("`fdr convert --to {}`", name.to_lowercase());
-        assert!(said[0].contains(&command), "{said:?}");
+        assert!(lines[0].contains(&command), "{lines:?}");
         let source = registry::open_path(&folder.join("trace.1")).expect("a trace");
-        assert!(source.info().format.contains("XRay"), "{said:?}");
+        assert!(source.info().format.contains("XRay"), "{lines:?}");
         assert_eq!(works(&folder.join("trace.1")), 10);
     }
 }
@@ -377,11 +383,11 @@ fn mistakes_in_formats_are_one_line() {
         let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
         let program = program.env("FDR_OUT", out).env("FDR_FORMAT", format);
         let outcome = program.args(&["return"]).run().ok();
-        let said = outcome.recorder_lines();
-        assert_eq!(said.len(), 1, "{said:?}");
+        let lines = outcome.recorder_lines();
+        assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(
-            said[0].contains(what) && said[0].ends_with("; recording is off"),
-            "{said:?}"
+            lines[0].contains(what) && lines[0].ends_with("; recording is off"),
+            "{lines:?}"
         );
         assert_eq!(outcome.stdout, "315\n");
         assert_eq!(folder.names(), [] as [&str; 0]);

@@ -4,14 +4,14 @@
 use std::fs;
 use std::path::Path;
 
-use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, Running};
+use fdr_tests::support::program::Program;
 use fdr_tests::support::receiver::{Connection, Listener};
 use fdr_tests::support::tally::Tally;
 use fdr_tests::support::wait::until;
 
 use crate::heph_packets_by_hand::{FACTS, Value, convertible, packets};
+use crate::streams::run_wave;
 
 const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
 
@@ -31,12 +31,12 @@ fn check(path: &Path, calls: usize, threads: usize) {
     assert!(epoch.is_some(), "{}", path.display());
     let packets = convertible(&bytes);
     assert_eq!(packets[0].description, "fdr:trace");
-    let found = packets.iter().filter(|one| one.stream != FACTS);
-    let found = found.filter(|one| !one.description.starts_with("fdr:"));
+    let found = packets.iter().filter(|packet| packet.stream != FACTS);
+    let found = found.filter(|packet| !packet.description.starts_with("fdr:"));
     assert_eq!(found.count(), calls, "{}", path.display());
-    let counted = packets.iter().filter(|one| {
-        let mut attributes = one.attributes.iter();
-        one.stream == FACTS
+    let counted = packets.iter().filter(|packet| {
+        let mut attributes = packet.attributes.iter();
+        packet.stream == FACTS
             && attributes.any(|(name, value)| {
                 name == "recorded" && matches!(value, Value::Unsigned(records) if *records > 0)
             })
@@ -66,30 +66,21 @@ fn a_stream_into_a_file_and_over_tcp() {
     check(&reading.end(), 12_000, 6);
 }
 
-/// Waits for the end of that wave.
-fn wave(folder: &Folder, running: &mut Running, number: usize) {
-    running.tell("go");
-    until("the wave's end", || {
-        let text = fs::read_to_string(folder.join("counts")).unwrap_or_default();
-        (facts::all(&text, "wave").len() >= number).then_some(())
-    });
-}
-
 #[test]
 fn a_client_that_joins_late() {
     let folder = Folder::new("heph-late");
     let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 1000").set("FDR_MODE=stream");
     let mut running = program.start();
-    let said = running.wait_for_line("listening on tcp-listen://");
-    let port = said.rsplit("//").next().expect("a port").to_owned();
+    let line = running.wait_for_line("listening on tcp-listen://");
+    let port = line.rsplit("//").next().expect("a port").to_owned();
     let first = Connection::to(&port).read_to(folder.join("first"));
-    wave(&folder, &mut running, 1);
+    run_wave(&folder, &mut running, 1);
     until("the wave at the first client", || {
         let length = fs::metadata(folder.join("first")).map_or(0, |known| known.len());
         (length > 64 && Tally::read_cut(&folder.join("first")).records() == 4000).then_some(())
     });
     let second = Connection::to(&port).read_to(folder.join("second"));
-    wave(&folder, &mut running, 2);
+    run_wave(&folder, &mut running, 2);
     let _ = running.end().ok();
     check(&first.end(), 4000, 4);
     let late = second.end();

@@ -127,12 +127,12 @@ fn foreign_links_are_not_followed_or_replaced() {
         }
         let variables = format!("FDR=1 FDR_OUT=out.fdr FDR_FORMAT={format}");
         let outcome = endings(&folder, &variables);
-        let said = outcome.recorder_lines();
+        let lines = outcome.recorder_lines();
         assert!(
-            said.len() == 1 && said[0].contains("no trace was written: "),
-            "{said:?}"
+            lines.len() == 1 && lines[0].contains("no trace was written: "),
+            "{lines:?}"
         );
-        assert!(said[0].contains("left as it is"), "{said:?}");
+        assert!(lines[0].contains("left as it is"), "{lines:?}");
         if dangles {
             assert!(!folder.join("precious").exists());
             fs::rename(folder.join("elsewhere"), folder.join("precious")).expect("moved");
@@ -276,12 +276,12 @@ fn programs_with_more_rights_ignore_the_environment() {
     );
     verify(&folder.join("x.fdr"));
     fs::remove_file(folder.join("x.fdr")).expect("the trace");
-    let given = [65_534].into_iter().chain(groups()).any(|group| {
-        let given = chown(&copy, None, Some(group)).is_ok();
-        given && group != primary_group()
+    let is_foreign = [65_534].into_iter().chain(groups()).any(|group| {
+        let is_changed = chown(&copy, None, Some(group)).is_ok();
+        is_changed && group != primary_group()
     });
     let rights = fs::Permissions::from_mode(0o2755);
-    let set = given && fs::set_permissions(&copy, rights).is_ok();
+    let set = is_foreign && fs::set_permissions(&copy, rights).is_ok();
     let secure = set && !run(&copy, "idle").stderr.contains("/no/such.so");
     if !secure {
         fdr_tests::skip("setgid programs: no second group, or a file system without such rights");

@@ -67,7 +67,7 @@ fn rows_by(folder: &Folder, field: &str, function: &str) -> BTreeMap<String, Val
         .collect()
 }
 
-fn number(row: &Value, field: &str) -> u64 {
+pub(crate) fn number(row: &Value, field: &str) -> u64 {
     row[field]
         .as_u64()
         .unwrap_or_else(|| panic!("{field} of {row}"))
@@ -76,6 +76,49 @@ fn number(row: &Value, field: &str) -> u64 {
 /// How many tasks there were, how many finished, and how many were dropped.
 fn ends(row: &Value) -> [u64; 3] {
     ["tasks", "finished", "dropped"].map(|field| number(row, field))
+}
+
+/// Compares the requests of a route with what the clients measured.
+fn check_route(row: &Value, route: &str, client: &Measured, keep: &str) {
+    assert_eq!(
+        ends(row),
+        [client.requests, client.requests, 0],
+        "{keep} {route}"
+    );
+    let elapsed = number(row, "elapsed_ns");
+    let parts = number(row, "busy_ns") + number(row, "waiting_ns");
+    // Each of the three is made of ticks alone.
+    assert!(elapsed.abs_diff(parts) <= 3, "{keep} {route}: {row}");
+    // Ticks and the clients' clock differ by less than one percent; the clients cut to microseconds.
+    let at_most = |micros: u64, percent| (micros + 1) * 10 * percent;
+    let of_clients = at_most(client.mean, 101) * client.requests;
+    assert!(
+        elapsed <= of_clients,
+        "{keep} {route}: {row} {}",
+        client.mean
+    );
+    // Quantiles are within 7 %.
+    let [p50, p99] = ["elapsed_p50_ns", "elapsed_p99_ns"].map(|field| number(row, field));
+    assert!(
+        p50 <= at_most(client.p50, 108),
+        "{keep} {route}: {row} {}",
+        client.p50
+    );
+    assert!(
+        p99 <= at_most(client.p99, 108),
+        "{keep} {route}: {row} {}",
+        client.p99
+    );
+    // A query takes two milliseconds at least.
+    let queries = match route {
+        "/item/{number}" => 1,
+        "/search/{word}" => 3,
+        _ => 0,
+    };
+    assert!(
+        p50 >= queries * 2_000_000 * 92 / 100,
+        "{keep} {route}: {row}"
+    );
 }
 
 #[test]
@@ -102,46 +145,7 @@ fn route_figures_agree_with_the_clients() {
         assert_eq!(routes.len(), clients.len() + 1, "{keep}: {routes:?}");
         assert_eq!(ends(&routes["/news"]), [1, 0, 1], "{keep}");
         for (route, client) in &clients {
-            let row = &routes[route];
-            assert_eq!(
-                ends(row),
-                [client.requests, client.requests, 0],
-                "{keep} {route}"
-            );
-            let elapsed = number(row, "elapsed_ns");
-            let parts = number(row, "busy_ns") + number(row, "waiting_ns");
-            // Each of the three is made of ticks alone.
-            assert!(elapsed.abs_diff(parts) <= 3, "{keep} {route}: {row}");
-            // Ticks and the clients' clock differ by less than one percent; the clients cut to microseconds.
-            let at_most = |micros: u64, percent| (micros + 1) * 10 * percent;
-            let of_clients = at_most(client.mean, 101) * client.requests;
-            assert!(
-                elapsed <= of_clients,
-                "{keep} {route}: {row} {}",
-                client.mean
-            );
-            // Quantiles are within 7 %.
-            let [p50, p99] = ["elapsed_p50_ns", "elapsed_p99_ns"].map(|field| number(row, field));
-            assert!(
-                p50 <= at_most(client.p50, 108),
-                "{keep} {route}: {row} {}",
-                client.p50
-            );
-            assert!(
-                p99 <= at_most(client.p99, 108),
-                "{keep} {route}: {row} {}",
-                client.p99
-            );
-            // A query takes two milliseconds at least.
-            let queries = match route.as_str() {
-                "/item/{number}" => 1,
-                "/search/{word}" => 3,
-                _ => 0,
-            };
-            assert!(
-                p50 >= queries * 2_000_000 * 92 / 100,
-                "{keep} {route}: {row}"
-            );
+            check_route(&routes[route], route, client, keep);
         }
         // The tasks inside of a request have its route.
         let queries = rows_by(&folder, "route", "query");

@@ -61,7 +61,7 @@ fn traces(folder: &Folder) -> Vec<PathBuf> {
 }
 
 /// The identity of the only trace.
-fn told(folder: &Folder) -> Identity {
+fn identity_of(folder: &Folder) -> Identity {
     let files = traces(folder);
     assert_eq!(files.len(), 1, "{files:?}");
     Trace::read(&files[0]).info.identity
@@ -77,7 +77,7 @@ fn identities_are_in_every_format() {
     let folder = Folder::new("identity-formats");
     let _ = program(&folder, "exit").run().ok();
     let trace = &traces(&folder)[0];
-    assert_eq!(told(&folder), own());
+    assert_eq!(identity_of(&folder), own());
     for target in registry::targets() {
         let to = folder.join(&format!("to.{}", target.name));
         run(&[&"convert", trace, &"--to", &target.name, &"-o", &to]);
@@ -98,7 +98,7 @@ fn recorded_formats_and_streams_have_identities() {
     ] {
         let folder = Folder::new("identity-targets");
         let _ = program(&folder, "exit").set(variables).run().ok();
-        assert_eq!(told(&folder), own(), "{variables}");
+        assert_eq!(identity_of(&folder), own(), "{variables}");
     }
 }
 
@@ -106,7 +106,7 @@ fn recorded_formats_and_streams_have_identities() {
 fn identities_survive_crash_kill_and_fork() {
     let folder = Folder::new("identity-crash");
     let _ = program(&folder, "crash").run();
-    assert_eq!(told(&folder), own());
+    assert_eq!(identity_of(&folder), own());
 
     let folder = Folder::new("identity-kill");
     let mut running = program(&folder, "wait").start();
@@ -154,10 +154,10 @@ fn code_says_it_and_variables_win() {
             .set("FDR_OUT=out/")
     };
     let _ = program().run().ok();
-    assert_eq!(told(&folder), whole("7.7", "by=code,n=2"));
+    assert_eq!(identity_of(&folder), whole("7.7", "by=code,n=2"));
     fs::remove_dir_all(folder.join("out")).expect("a folder");
     let _ = program().set("FDR_VERSION=8 FDR_TAGS=x=y").run().ok();
-    assert_eq!(told(&folder), whole("8", "x=y"));
+    assert_eq!(identity_of(&folder), whole("8", "x=y"));
 }
 
 #[test]

@@ -128,7 +128,7 @@ struct Run {
     output: Folder,
     temporary: Folder,
     /// What it says.
-    said: Folder,
+    messages: Folder,
 }
 
 impl Run {
@@ -136,7 +136,7 @@ impl Run {
         Run {
             output: Folder::new("interrupts-output"),
             temporary: Folder::new("interrupts-temporary"),
-            said: Folder::new("interrupts-said"),
+            messages: Folder::new("interrupts-said"),
         }
     }
 
@@ -152,8 +152,8 @@ impl Run {
         all.extend(words.split(' ').map(named));
         let mut command = clean(Command::new(&all[0]));
         command.args(&all[1..]).env("TMPDIR", self.temporary.path());
-        let said = File::create(self.said.join("stderr")).expect("a file");
-        command.stdout(Stdio::null()).stderr(said);
+        let stderr = File::create(self.messages.join("stderr")).expect("a file");
+        command.stdout(Stdio::null()).stderr(stderr);
         match fed {
             "" => command.stdin(Stdio::null()),
             _ => command.stdin(File::open(trace).expect("the trace")),
@@ -162,7 +162,7 @@ impl Run {
     }
 
     /// The command must leave its output or nothing. It must have ended by itself or by the signal.
-    fn check(&self, what: &str, ended: ExitStatus) {
+    fn check(&self, case: &str, ended: ExitStatus) {
         let names = |folder: &Folder| -> Vec<String> {
             let entries = fs::read_dir(folder.path()).expect("a folder");
             let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
@@ -171,21 +171,21 @@ impl Run {
                 .collect()
         };
         let left = names(&self.output);
-        assert!(left.is_empty() || left == ["out"], "{what}: {left:?}");
+        assert!(left.is_empty() || left == ["out"], "{case}: {left:?}");
         let left = names(&self.temporary);
-        assert!(left.is_empty(), "{what}: {left:?}");
+        assert!(left.is_empty(), "{case}: {left:?}");
         // `listen` says that it was ended early.
         let code = ended
             .code()
-            .is_some_and(|code| code == 0 || (code == 1 && what.starts_with("listen")));
+            .is_some_and(|code| code == 0 || (code == 1 && case.starts_with("listen")));
         let signal = ended
             .signal()
             .is_some_and(|signal| [1, 2, 15].contains(&signal));
-        assert!(code || signal, "{what}: {ended:?}: {}", self.said());
+        assert!(code || signal, "{case}: {ended:?}: {}", self.stderr_text());
     }
 
-    fn said(&self) -> String {
-        fs::read_to_string(self.said.join("stderr")).expect("what it said")
+    fn stderr_text(&self) -> String {
+        fs::read_to_string(self.messages.join("stderr")).expect("what it said")
     }
 }
 
@@ -287,7 +287,7 @@ fn signals_within_calls(most: usize) {
                 let (mut run, mut ended) = once();
                 // It may lose a thread that ends under it, and gives up.
                 for _ in 0..3 {
-                    if ended.code() == Some(1) && run.said().contains("strace: ") {
+                    if ended.code() == Some(1) && run.stderr_text().contains("strace: ") {
                         (run, ended) = once();
                     }
                 }

@@ -62,10 +62,10 @@ fn without_the_variable_nothing_happens() {
         return;
     };
     assert_eq!(left.len(), 1, "{left:?}");
-    for (what, words, own) in KINDS {
+    for (kind, words, own) in KINDS {
         assert!(
             holding(&on, words) > own,
-            "{what} are not seen where they are: {on:#?}"
+            "{kind} are not seen where they are: {on:#?}"
         );
     }
     for variables in ["", "FDR_DIR=rings/ FDR_SIGNAL=USR2 FDR_PANIC=1", "FDR=off"] {
@@ -73,8 +73,8 @@ fn without_the_variable_nothing_happens() {
             return;
         };
         assert_eq!(left, [] as [&str; 0], "{variables}");
-        for (what, words, own) in KINDS {
-            assert_eq!(holding(&off, words), own, "{variables}: {what}: {off:#?}");
+        for (kind, words, own) in KINDS {
+            assert_eq!(holding(&off, words), own, "{variables}: {kind}: {off:#?}");
         }
     }
 }

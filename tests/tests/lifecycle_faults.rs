@@ -87,12 +87,12 @@ fn several_mistakes_are_one_line() {
     let folder = Folder::new("fault-several");
     let two = [("FDR", "1"), ("FDR_MODE", "x"), ("FDR_CLOCK", "y")];
     let outcome = endings(&folder, &two, "return");
-    let said = outcome.recorder_lines();
+    let lines = outcome.recorder_lines();
     assert!(
-        said.len() == 1 && said[0].contains("FDR_MODE=\"x\": "),
-        "{said:?}"
+        lines.len() == 1 && lines[0].contains("FDR_MODE=\"x\": "),
+        "{lines:?}"
     );
-    assert!(said[0].contains("FDR_CLOCK=\"y\": "), "{said:?}");
+    assert!(lines[0].contains("FDR_CLOCK=\"y\": "), "{lines:?}");
     let typo = [("FDR", "1"), ("FDR_BUFER", "1M")];
     let outcome = endings(&folder, &typo, "return");
     assert!(
@@ -126,11 +126,11 @@ fn no_folder_for_rings_costs_only_their_afterlife() {
     fs::write(folder.join("file"), "").expect("a file");
     for dir in ["file", "file/x", "/proc"] {
         let outcome = endings(&folder, &[("FDR", "1"), ("FDR_DIR", dir)], "exit");
-        let said = outcome.recorder_lines();
-        assert_eq!(said.len(), 2, "{said:?}");
+        let lines = outcome.recorder_lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(
-            said[0].contains(dir) && said[0].contains("the ring is in memory only"),
-            "{said:?}"
+            lines[0].contains(dir) && lines[0].contains("the ring is in memory only"),
+            "{lines:?}"
         );
         let traces = folder.ending(".fdr");
         assert_eq!(folder.names().len(), 2, "{:?}", folder.names());
@@ -157,7 +157,7 @@ fn named_missing_folders_are_made() {
 }
 
 #[test]
-fn other_missing_folders_are_said_and_not_made() {
+fn other_missing_folders_are_reported_and_not_made() {
     let folder = Folder::new("fault-absent");
     fs::write(folder.join("file"), "").expect("a file");
     for (out, missing) in [
@@ -168,27 +168,30 @@ fn other_missing_folders_are_said_and_not_made() {
         ("file/x.fdr", "/file/"),
     ] {
         let outcome = endings(&folder, &[("FDR", "1"), ("FDR_OUT", out)], "exit");
-        let said = outcome.recorder_lines();
-        assert_eq!(said.len(), 1, "{said:?}");
+        let lines = outcome.recorder_lines();
+        assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(
-            said[0].starts_with("FDR_OUT: there is no folder "),
-            "{said:?}"
+            lines[0].starts_with("FDR_OUT: there is no folder "),
+            "{lines:?}"
         );
         assert!(
-            said[0].contains(&format!("{missing}; make it, or")),
-            "{said:?}"
+            lines[0].contains(&format!("{missing}; make it, or")),
+            "{lines:?}"
         );
         assert_eq!(folder.names(), ["file"]);
     }
     assert!(!Path::new("/nonexistent").exists());
     // The ring's own folder: a recording all the same.
     let outcome = endings(&folder, &[("FDR", "1"), ("FDR_DIR", "c/d")], "exit");
-    let said = outcome.recorder_lines();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].contains("/c/d/endings."), "{said:?}");
+    let recorder_lines = outcome.recorder_lines();
+    assert_eq!(recorder_lines.len(), 2, "{recorder_lines:?}");
     assert!(
-        said[0].ends_with("; an FDR_DIR with a / at its end is made"),
-        "{said:?}"
+        recorder_lines[0].contains("/c/d/endings."),
+        "{recorder_lines:?}"
+    );
+    assert!(
+        recorder_lines[0].ends_with("; an FDR_DIR with a / at its end is made"),
+        "{recorder_lines:?}"
     );
     assert_eq!(folder.names().len(), 2);
     folder.ending(".fdr").iter().for_each(|path| verify(path));
@@ -202,19 +205,19 @@ fn no_folder_for_traces() {
     for out in ["file/", "/proc/%n.fdr"] {
         let variables = [("FDR", "1"), ("FDR_OUT", out), ("FDR_DIR", "rings")];
         let outcome = endings(&folder, &variables, "exit");
-        let said = outcome.recorder_lines();
+        let lines = outcome.recorder_lines();
         assert!(
-            said.len() == 1 && said[0].starts_with("no trace was written: "),
-            "{said:?}"
+            lines.len() == 1 && lines[0].starts_with("no trace was written: "),
+            "{lines:?}"
         );
-        assert!(said[0].contains(&out.replace("%n", "1")), "{said:?}");
-        assert!(said[0].contains("; "), "{said:?}");
+        assert!(lines[0].contains(&out.replace("%n", "1")), "{lines:?}");
+        assert!(lines[0].contains("; "), "{lines:?}");
         // The records are not lost: the ring stays, and a line has its path.
         let ring = fs::read_dir(folder.join("rings"))
             .expect("the folder")
             .next();
         let ring = ring.expect("a ring").expect("an entry").path();
-        assert!(said[0].contains(&*ring.to_string_lossy()), "{said:?}");
+        assert!(lines[0].contains(&*ring.to_string_lossy()), "{lines:?}");
         fs::remove_file(ring).expect("the ring");
     }
     assert_eq!(folder.names(), ["file", "rings"]);
@@ -246,9 +249,9 @@ fn few_descriptors_and_few_addresses() {
         assert!(!outcome.recorder_lines().is_empty(), "{outcome:?}");
         folder.ending(".fdr").iter().for_each(|path| verify(path));
         if limit == "ulimit -v 500000" {
-            let said = outcome.recorder_lines().join("\n");
+            let messages = outcome.recorder_lines().join("\n");
             let wanted = "the limit of 500000 KiB of addresses leaves 62464 KiB for all rings";
-            assert!(said.contains(wanted), "{said}");
+            assert!(messages.contains(wanted), "{messages}");
             assert_eq!(folder.ending(".fdr").len(), 1, "{outcome:?}");
         }
         // A ring may be left only where no trace could be written.
@@ -335,13 +338,13 @@ fn a_full_disk() {
             .args(&unshare)
             .args(&[&script, env!("CARGO_BIN_EXE_endings")]);
         let outcome = undisturbed(program.run(), "exit");
-        let said = outcome.recorder_lines().join("\n");
+        let messages = outcome.recorder_lines().join("\n");
         let expected = if way == "fill" {
             "No space left on device"
         } else {
             "no space for a thread's ring"
         };
-        assert!(said.contains(expected), "{outcome:?}");
+        assert!(messages.contains(expected), "{outcome:?}");
         assert!(!outcome.stderr.contains(".tmp\n"), "{outcome:?}");
     }
     assert!(Path::new(&folder.join("small")).is_dir());

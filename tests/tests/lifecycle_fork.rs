@@ -79,7 +79,7 @@ fn a_child_that_goes_on_records_by_itself() {
         "a line of each: {outcome:?}"
     );
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
-    assert_eq!(facts::one(&child, "enabled"), ["true"]);
+    assert_eq!(facts::only_line(&child, "enabled"), ["true"]);
     let statistics = facts::statistics(&child);
     assert_eq!(facts::total(&statistics), records, "{child}");
     assert_eq!(statistics.threads.len(), 1, "it has no thread of ours");
@@ -106,7 +106,7 @@ fn children_may_have_their_own_dumper() {
     let outcome = forks(&folder, "FDR=1 FDR_MEMORY=16M", "enables");
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     fs::remove_file(folder.join("child")).expect("the child's words");
-    let pid = facts::one(&child, "pid").remove(0);
+    let pid = facts::only_line(&child, "pid").remove(0);
     assert_eq!(children(&outcome), [(pid.clone(), 40)]);
     let ring = RingFile::read(&folder.join("child-ring"));
     fs::remove_file(folder.join("child-ring")).expect("the copy");
@@ -115,7 +115,7 @@ fn children_may_have_their_own_dumper() {
     let names: Vec<&String> = ring.functions.values().collect();
     assert_eq!(names.len(), 2, "its ring has the names: {names:?}");
     // `work` and `childs_work`, ten times each; all functions are on.
-    assert_eq!(facts::one(&child, "records"), ["40"], "{child}");
+    assert_eq!(facts::only_line(&child, "records"), ["40"], "{child}");
     assert_eq!(facts::total(&facts::statistics(&child)), 40);
     let of_child: Vec<_> = folder
         .ending(".fdr")
@@ -147,12 +147,12 @@ fn a_child_that_records_nothing_leaves_nothing() {
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     fs::remove_file(folder.join("child")).expect("the child's words");
     assert_eq!(
-        facts::one(&child, "mapped"),
+        facts::only_line(&child, "mapped"),
         ["false"],
         "its parent's ring would live as long as it"
     );
-    assert_eq!(facts::one(&child, "open"), ["0"]);
-    assert_eq!(facts::one(&child, "threads"), ["1"]);
+    assert_eq!(facts::only_line(&child, "open"), ["0"]);
+    assert_eq!(facts::only_line(&child, "threads"), ["1"]);
     let _ = parents_trace(&folder);
 }
 
@@ -244,7 +244,7 @@ fn forks_in_any_thread_while_others_record() {
     assert_eq!(names, ["all.fdr"]);
     let trace = Trace::read(&folder.join("all.fdr"));
     let parent = trace.info.process.expect("a process").to_string();
-    let records = facts::number::<u64>(&facts::one(&outcome.stdout, "records")[0]);
+    let records = facts::number::<u64>(&facts::only_line(&outcome.stdout, "records")[0]);
     assert_eq!(asked_for(&folder.join("all.fdr"), &parent), records);
     assert!(!trace.calls().contains_key("forks::childs_work"));
 }
@@ -282,9 +282,9 @@ fn a_stream_stays_its_parents() {
 fn started_programs_are_recorded_apart() {
     let folder = Folder::new("fork-spawn");
     let outcome = forks(&folder, "FDR=1", "spawn");
-    assert_eq!(facts::one(&outcome.stdout, "again"), ["true"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "again"), ["true"]);
     assert_eq!(
-        facts::one(&outcome.stdout, "inherited"),
+        facts::only_line(&outcome.stdout, "inherited"),
         ["false"],
         "the ring's descriptor"
     );

@@ -90,7 +90,7 @@ fn raw_fork_children_take_dump_signals() {
 fn generations_with_the_same_process_number() {
     let folder = Folder::new("hooks-namespaces");
     let outcome = hooks(&folder, "namespaces");
-    if facts::one(&outcome.stdout, "made") != ["true"] {
+    if facts::only_line(&outcome.stdout, "made") != ["true"] {
         fdr_tests::skip("children with their parent's process number: no namespaces are to be had");
         return;
     }
@@ -99,7 +99,7 @@ fn generations_with_the_same_process_number() {
     records.sort_unstable();
     assert_eq!(records, [6, 10], "{:?}", folder.names());
     assert_eq!(folder.ending(".fdr-ring"), [] as [PathBuf; 0]);
-    let parent = facts::number(&facts::one(&outcome.stdout, "pid")[0]);
+    let parent = facts::number(&facts::only_line(&outcome.stdout, "pid")[0]);
     let own = of_process(&folder, parent, ".fdr");
     assert_eq!((own.len(), asked_for(&own[0])), (1, 20));
 }
@@ -112,5 +112,5 @@ fn long_families_keep_address_space() {
     assert_eq!(mib.len(), 9, "{outcome:?}");
     // The first ring's stay, as do those of the last two.
     assert!(mib[0] < mib[2], "{mib:?} MiB are inaccessible");
-    assert!(mib[2..].iter().all(|&one| one == mib[2]), "{mib:?}");
+    assert!(mib[2..].iter().all(|&size| size == mib[2]), "{mib:?}");
 }

@@ -16,7 +16,7 @@ fn odd(folder: &Folder, variables: &str, way: &str) -> Outcome {
 }
 
 fn fact(outcome: &Outcome, key: &str) -> u64 {
-    facts::number(&facts::one(&outcome.stdout, key)[0])
+    facts::number(&facts::only_line(&outcome.stdout, key)[0])
 }
 
 /// The reports of the children: process and number of records.

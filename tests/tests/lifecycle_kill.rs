@@ -45,29 +45,29 @@ fn kill_after(records: u64, variables: &str) {
     for (place, (name, seed)) in THREADS.iter().enumerate() {
         let thread = file.threads.iter().find(|thread| thread.name == *name);
         let thread = thread.unwrap_or_else(|| panic!("no {name}: {:?}", file.threads.len()));
-        let (sure, kept) = (surely_made(&folder, place), thread.edges.len() as u64);
+        let (sure, readable) = (surely_made(&folder, place), thread.edges.len() as u64);
         assert!(!thread.ended);
-        let made = thread.before + kept;
+        let made = thread.before + readable;
         if !variables.contains("FDR_KEEP=0") && !variables.contains("FDR_MODE=full") {
-            let asked = made + thread.dropped + thread.summarised + thread.waiting;
+            let attempted = made + thread.dropped + thread.summarised + thread.waiting;
             // A call that was being counted may be counted already, and still be open.
             assert!(
-                (sure..=sure + 2).contains(&asked),
-                "{name}: {asked} asked for, {sure} for sure: {thread:?}"
+                (sure..=sure + 2).contains(&attempted),
+                "{name}: {attempted} asked for, {sure} for sure: {thread:?}"
             );
             continue;
         }
         assert_eq!((thread.summarised, thread.waiting), (0, 0));
-        let asked = made + thread.dropped;
+        let attempted = made + thread.dropped;
         assert!(
-            asked == sure || asked == sure + 1,
-            "{name}: {asked} asked for, {sure} for sure"
+            attempted == sure || attempted == sure + 1,
+            "{name}: {attempted} asked for, {sure} for sure"
         );
         let edges = Script::new(*seed, u64::MAX).edges(made);
         let expected = &edges[thread.before as usize..];
         assert!(
             scripted(&file, thread) == expected,
-            "{name}: {made} records, {kept} kept"
+            "{name}: {made} records, {readable} kept"
         );
     }
 }
@@ -143,19 +143,19 @@ fn the_file_is_not_larger_than_the_budget() {
         blocks / 2
     );
     let statistics = facts::statistics(&output);
-    let calls: u64 = facts::number(&facts::one(&output, "calls")[0]);
+    let calls: u64 = facts::number(&facts::only_line(&output, "calls")[0]);
     assert_eq!(calls, 2000 * 3, "1 to 5 calls each");
     assert_eq!(facts::total(&statistics), 2 * calls, "{statistics:?}");
     assert!(statistics.threads.len() <= 16, "{statistics:?}");
     assert!(statistics.missing.threads > 0, "{statistics:?}");
     let file = RingFile::read(&rings[0]);
-    let kept: usize = file.threads.iter().map(|thread| thread.edges.len()).sum();
+    let records: usize = file.threads.iter().map(|thread| thread.edges.len()).sum();
     let readable: u64 = statistics
         .threads
         .iter()
         .map(|thread| thread.readable)
         .sum();
-    assert_eq!(kept as u64, readable);
+    assert_eq!(records as u64, readable);
     let _ = program.end().ok();
 }
 

@@ -14,21 +14,21 @@ use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::{Value, json};
 
-fn program(folder: &Folder, variables: &str, what: &str) -> Program {
+fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
     let program = Program::new(env!("CARGO_BIN_EXE_locks"), folder);
-    program.set(variables).args(&[what])
+    program.set(variables).args(&[scenario])
 }
 
 /// Runs the program, and reads its trace.
-fn record(folder: &Folder, variables: &str, what: &str) -> Trace {
-    let _ = program(folder, variables, what).run().ok();
+fn record(folder: &Folder, variables: &str, scenario: &str) -> Trace {
+    let _ = program(folder, variables, scenario).run().ok();
     let path = folder.only_trace();
     verify(&path);
     Trace::read(&path)
 }
 
 /// What `fdr` prints as JSON.
-pub(crate) fn said(words: &[&str], trace: &Path) -> Value {
+pub(crate) fn json_of(words: &[&str], trace: &Path) -> Value {
     let words = words.iter().map(OsStr::new).chain([trace.as_os_str()]);
     let text = fdr(&words.collect::<Vec<_>>());
     serde_json::from_str(&text).expect("JSON")
@@ -169,7 +169,7 @@ fn waits_name_lock_holder_and_its_function() {
         let turns = ["flush", "inner", "flush", "flush", "inner"];
         let wanted = turns.map(|turn| lock("queue", "locks", &format!("locks::{turn}")));
         assert_eq!(waits(&trace, "waiter"), wanted, "{variables}");
-        let report = said(&["report", "--json"], &folder.only_trace());
+        let report = json_of(&["report", "--json"], &folder.only_trace());
         let rows = report["waits"].as_array().expect("rows");
         let [row] = &rows[..] else {
             panic!("one lock was waited for: {rows:?}");
@@ -205,7 +205,7 @@ fn holders_functions_are_never_guessed() {
     let trace = record(&folder, "FDR=* FDR_KEEP=0", "mutex");
     let wanted = [(); 5].map(|()| lock("queue", "locks", ""));
     assert_eq!(waits(&trace, "waiter"), wanted);
-    let report = said(&["report", "--json"], &folder.only_trace());
+    let report = json_of(&["report", "--json"], &folder.only_trace());
     let holders = json!([{"function": null, "waits": 5, "share": 1.0}]);
     let mut found = report["waits"][0]["holders"].clone();
     found[0]
@@ -297,12 +297,12 @@ fn deadlocks_show_in_every_kind_of_trace() {
             ["pay", "journal", "audit", first].map(str::to_owned),
         ];
         let ring = only_ring(&folder);
-        assert_eq!(waiting(&said(&["state", "--json"], &ring)), wanted);
+        assert_eq!(waiting(&json_of(&["state", "--json"], &ring)), wanted);
         let text = fdr(&["state".as_ref(), ring.as_os_str()]);
         let lines = text.lines().filter(|line| line.contains("     waits for "));
         assert_eq!(lines.clone().count(), 2, "{text}");
         let of_pay = format!("held by audit ({})", {
-            let state = said(&["state", "--json"], &ring);
+            let state = json_of(&["state", "--json"], &ring);
             let waits = state["waiting"].as_array().expect("rows").clone();
             let of_audit = waits.into_iter().find(|row| row["thread_name"] == "audit");
             of_audit.expect("a wait")["thread"].clone()
@@ -316,7 +316,7 @@ fn deadlocks_show_in_every_kind_of_trace() {
             &[trace.as_os_str(), ring.as_os_str()],
         ]
         .concat());
-        assert_eq!(waiting(&said(&["report", "--json"], &trace)), wanted);
+        assert_eq!(waiting(&json_of(&["report", "--json"], &trace)), wanted);
         let text = fdr(&["report".as_ref(), trace.as_os_str()]);
         assert!(text.contains("waiting when it was killed: "), "{text}");
     }
@@ -327,7 +327,7 @@ fn deadlocks_show_in_every_kind_of_trace() {
     let _ = running.end().ok();
     let trace = folder.only_trace();
     verify(&trace);
-    let rows = waiting(&said(&["report", "--json"], &trace));
+    let rows = waiting(&json_of(&["report", "--json"], &trace));
     let [[thread, name, holder, function]] = &rows[..] else {
         panic!("one thread waits: {rows:?}");
     };
@@ -345,14 +345,14 @@ fn moments_before_a_wait_show_none() {
     let folder = Folder::new("locks-moment");
     let trace = record(&folder, "FDR=*", "mutex");
     let path = folder.only_trace();
-    let before = said(&["state", "--json", "--at", "+0ns"], &path);
+    let before = json_of(&["state", "--json", "--at", "+0ns"], &path);
     assert_eq!(before["waiting"], json!([]));
     // The moment of the first wait's note.
     let lanes = trace.threads.iter();
     let mut notes = lanes.filter_map(|lane| lane.notes.first());
     let (_, ticks, _, _) = notes.next().expect("a note");
     let ns = trace.info.clock.nanos(fdr_formats::Ticks(*ticks)).0;
-    let within = said(&["state", "--json", "--at", &ns.to_string()], &path);
+    let within = json_of(&["state", "--json", "--at", &ns.to_string()], &path);
     let rows = waiting(&within);
     assert_eq!(rows.len(), 1, "{within}");
 }
@@ -409,7 +409,7 @@ fn hosts_record_the_waits_of_plugins() {
         assert!(outcome.stdout.contains("done\n"), "{outcome:?}");
         let path = folder.only_trace();
         verify(&path);
-        let report = said(&["report", "--json"], &path);
+        let report = json_of(&["report", "--json"], &path);
         let row = &report["waits"][0];
         assert_eq!(
             (&row["name"], &row["waits"]),
@@ -427,7 +427,7 @@ fn other_formats_have_the_waits_too() {
     let folder = Folder::new("locks-formats");
     let _ = record(&folder, "FDR=*", "mutex");
     let trace = folder.only_trace();
-    let waits = |path: &Path| said(&["report", "--window", "--json"], path)["waits"].clone();
+    let waits = |path: &Path| json_of(&["report", "--window", "--json"], path)["waits"].clone();
     let before = waits(&trace);
     assert_eq!(before[0]["waits"], 5);
     for format in ["ctf", "heph", "htdump", "et2"] {
@@ -447,8 +447,11 @@ fn other_formats_have_the_waits_too() {
         };
         assert_eq!(figures(&before), figures(&after), "{format}");
         // Times are whole nanoseconds there.
-        let [one, other] = [&before, &after].map(|rows| rows[0]["total_ns"].as_u64());
-        let (one, other) = (one.expect("a time"), other.expect("a time"));
-        assert!(one.abs_diff(other) <= 5, "{format}: {one} {other}");
+        let [before_ns, after_ns] = [&before, &after].map(|rows| rows[0]["total_ns"].as_u64());
+        let (before_ns, after_ns) = (before_ns.expect("a time"), after_ns.expect("a time"));
+        assert!(
+            before_ns.abs_diff(after_ns) <= 5,
+            "{format}: {before_ns} {after_ns}"
+        );
     }
 }

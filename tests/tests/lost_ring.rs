@@ -21,12 +21,12 @@ fn run(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
     program.set(variables).run()
 }
 
-fn said(outcome: &Outcome) -> Vec<&str> {
+fn lost_lines(outcome: &Outcome) -> Vec<&str> {
     outcome.stderr.lines().collect()
 }
 
 /// The one line; the program ended as it would have.
-fn told(outcome: &Outcome, line: &str) {
+fn check_line(outcome: &Outcome, line: &str) {
     assert!(
         line.starts_with("fdr: recording has ended: "),
         "{outcome:?}"
@@ -55,9 +55,9 @@ fn cut_rings_end_only_the_recording() {
             let plain = untraced(&arguments);
             assert_eq!(outcome.status.code(), Some(7), "{arguments:?} {outcome:?}");
             assert_eq!(outcome.stdout, plain.stdout, "{arguments:?} {variables}");
-            let lines = said(&outcome);
+            let lines = lost_lines(&outcome);
             assert_eq!(lines.len(), 1, "{arguments:?} {variables} {outcome:?}");
-            told(&outcome, lines[0]);
+            check_line(&outcome, lines[0]);
             // What is left of the ring stays, if there is anything to find.
             let is_left = arguments[1] == "regions";
             let rings = folder.ending(".fdr-ring");
@@ -77,7 +77,7 @@ fn zeroed_rings_say_what_is_missing() {
     let folder = Folder::new("lost-zeros");
     let outcome = run(&folder, "FDR=1 FDR_OUT=t.fdr", &["zeros"]);
     assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
-    let lines = said(&outcome);
+    let lines = lost_lines(&outcome);
     assert_eq!(lines.len(), 2, "{outcome:?}");
     assert!(
         lines[0].ends_with(
@@ -101,19 +101,19 @@ fn rings_may_be_cut_during_dumps() {
             ] {
                 let folder = Folder::new("lost-threads");
                 let outcome = run(&folder, variables, &[way, length]);
-                let what = format!("{way} {length} {variables}");
-                assert_eq!(outcome.status.code(), Some(7), "{what} {outcome:?}");
-                let lines = said(&outcome);
+                let case = format!("{way} {length} {variables}");
+                assert_eq!(outcome.status.code(), Some(7), "{case} {outcome:?}");
+                let lines = lost_lines(&outcome);
                 let ended = |line: &&&str| line.contains("recording has ended");
-                assert_eq!(lines.iter().filter(ended).count(), 1, "{what} {outcome:?}");
+                assert_eq!(lines.iter().filter(ended).count(), 1, "{case} {outcome:?}");
                 if way == "threads" {
-                    assert_eq!(lines.len(), 1, "{what} {outcome:?}");
+                    assert_eq!(lines.len(), 1, "{case} {outcome:?}");
                 }
                 // Traces that were made before are whole; no unfinished one is left.
                 for name in folder.names() {
                     assert!(
                         name == "t.fdr" || name.ends_with(".fdr-ring"),
-                        "{what} {name}"
+                        "{case} {name}"
                     );
                 }
             }
@@ -129,13 +129,13 @@ fn rings_may_be_cut_with_short_calls() {
         for length in ["rows", "totals", "regions", "open-calls", "0"] {
             let folder = Folder::new("lost-short-calls");
             let outcome = run(&folder, variables, &[way, length]);
-            let what = format!("{way} {length}");
-            assert_eq!(outcome.status.code(), Some(7), "{what} {outcome:?}");
+            let case = format!("{way} {length}");
+            assert_eq!(outcome.status.code(), Some(7), "{case} {outcome:?}");
             let plain = untraced(&["threads", length]);
-            assert_eq!(outcome.stdout, plain.stdout, "{what}");
-            let lines = said(&outcome);
+            assert_eq!(outcome.stdout, plain.stdout, "{case}");
+            let lines = lost_lines(&outcome);
             let ended = |line: &&&str| line.contains("recording has ended");
-            assert_eq!(lines.iter().filter(ended).count(), 1, "{what} {outcome:?}");
+            assert_eq!(lines.iter().filter(ended).count(), 1, "{case} {outcome:?}");
         }
     }
 }
@@ -146,9 +146,9 @@ fn a_stream_ends_with_what_it_has() {
     let variables = "FDR=1 FDR_MODE=stream FDR_OUT=t.htdump FDR_FORMAT=htdump";
     let outcome = run(&folder, variables, &["threads", "0"]);
     assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
-    let lines = said(&outcome);
+    let lines = lost_lines(&outcome);
     assert_eq!(lines.len(), 2, "{outcome:?}");
-    told(&outcome, lines[0]);
+    check_line(&outcome, lines[0]);
     assert!(
         lines[1].ends_with("the rest is lost with the ring"),
         "{outcome:?}"
@@ -171,8 +171,8 @@ fn the_api_says_that_the_ring_is_lost() {
             );
         }
         assert_eq!(lines[4], "enabled false");
-        let told = usize::from(variables == "FDR=1");
-        assert_eq!(said(&outcome).len(), told, "{outcome:?}");
+        let count = usize::from(variables == "FDR=1");
+        assert_eq!(lost_lines(&outcome).len(), count, "{outcome:?}");
     }
 }
 
@@ -184,10 +184,10 @@ fn children_lose_only_their_own_rings() {
         assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
         assert!(outcome.stdout.starts_with("child 5\n"), "{outcome:?}");
         // Each process printed a line about its own ring.
-        assert_eq!(said(&outcome).len(), 2, "{outcome:?}");
-        said(&outcome)
+        assert_eq!(lost_lines(&outcome).len(), 2, "{outcome:?}");
+        lost_lines(&outcome)
             .into_iter()
-            .for_each(|line| told(&outcome, line));
+            .for_each(|line| check_line(&outcome, line));
         assert_eq!(folder.names(), Vec::<String>::new());
 
         let folder = Folder::new("lost-fork-after");
@@ -197,7 +197,7 @@ fn children_lose_only_their_own_rings() {
             outcome.stdout.starts_with("child enabled false\nchild 5\n"),
             "{outcome:?}"
         );
-        assert!((1..=2).contains(&said(&outcome).len()), "{outcome:?}");
+        assert!((1..=2).contains(&lost_lines(&outcome).len()), "{outcome:?}");
     }
 }
 

@@ -22,7 +22,7 @@ fn run(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
 }
 
 fn fact(outcome: &Outcome, key: &str) -> u64 {
-    facts::number(&facts::one(&outcome.stdout, key)[0])
+    facts::number(&facts::only_line(&outcome.stdout, key)[0])
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn marks(path: &Path) -> Vec<(u64, String, i64)> {
     let (info, report) = (json("info", path), json("report", path));
     assert_eq!(info["marks"], report["marks"]);
     assert_eq!(info["earlier_marks"], report["earlier_marks"]);
-    let one = |mark: &Value| {
+    let columns = |mark: &Value| {
         let name = mark["name"].as_str().expect("a name").to_owned();
         let number = mark["number"].as_u64().expect("a number");
         let since = mark["since_first_ns"].as_i64().expect("a time");
@@ -54,7 +54,7 @@ fn marks(path: &Path) -> Vec<(u64, String, i64)> {
         (number, name, since)
     };
     let marks = info["marks"].as_array().expect("marks");
-    marks.iter().map(one).collect()
+    marks.iter().map(columns).collect()
 }
 
 fn names(path: &Path) -> Vec<(u64, String)> {
@@ -78,12 +78,12 @@ fn marks_are_in_each_trace() {
     );
     assert_eq!(ctl(&program, &["mark", "größer 🦀"]), "mark 2: größer 🦀");
     let path = PathBuf::from(ctl(&program, &["dump"]));
-    let told = marks(&path);
+    let found = marks(&path);
     let wanted = [(1, "here I clicked"), (2, "größer 🦀")];
     let wanted = wanted.map(|(number, name)| (number, name.to_owned()));
     assert_eq!(names(&path), wanted);
     // They were named one after the other, behind the calls.
-    assert!(0 < told[0].2 && told[0].2 < told[1].2, "{told:?}");
+    assert!(0 < found[0].2 && found[0].2 < found[1].2, "{found:?}");
     for command in ["info", "report"] {
         let text = fdr(&[command.as_ref(), path.as_os_str()]);
         assert!(text.contains("here I clicked ("), "{text}");
@@ -118,8 +118,8 @@ fn marks_are_in_each_trace() {
         .args(["convert", "--to", "heph", "-o"])
         .arg(folder.join("trace.heph"));
     let output = convert.arg(&path).output().expect("fdr runs");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("2 named moments: left out"), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(messages.contains("2 named moments: left out"), "{messages}");
     let _ = program.end().ok();
 }
 
@@ -178,10 +178,12 @@ fn ends(folder: &Folder, end: impl FnOnce(&mut Running)) {
 fn are_there(path: &Path, reason: &str) {
     let wanted = [(1, "first".to_owned()), (2, "last words".to_owned())];
     assert_eq!(names(path), wanted);
-    let told = &json("info", path)["reason"];
+    let found = &json("info", path)["reason"];
     assert!(
-        told.as_str().is_some_and(|told| told.starts_with(reason)),
-        "{told}"
+        found
+            .as_str()
+            .is_some_and(|found| found.starts_with(reason)),
+        "{found}"
     );
 }
 
@@ -220,8 +222,11 @@ fn what_is_no_name_is_refused() {
     ] {
         let output = try_ctl(&program, &["mark", text]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains(why) && said.lines().count() == 1, "{said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            messages.contains(why) && messages.lines().count() == 1,
+            "{messages}"
+        );
     }
     let _ = program.end();
 }

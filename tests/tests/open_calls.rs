@@ -241,7 +241,7 @@ fn panics_are_named_and_come_first() {
     for command in [&["report", "--per-thread"][..], &["info"]] {
         let text = answer(command, &path);
         assert!(text.contains(reason), "{text}");
-        let at = |what: &str| text.rfind(what).unwrap_or_else(|| panic!("{what}: {text}"));
+        let at = |part: &str| text.rfind(part).unwrap_or_else(|| panic!("{part}: {text}"));
         let thread = |name: &str| trace.thread(name).thread.id.to_string();
         assert!(at(&thread("worker-3")) < at(&thread("waiter")), "{text}");
     }
@@ -311,8 +311,8 @@ fn differing_windows_are_reported_and_can_be_cut() {
     for thread in report["threads"].as_array().expect("threads") {
         let (first, last) = (number(&thread["first_ns"]), number(&thread["last_ns"]));
         // Each is rounded by itself.
-        let apart = (last - first).abs_diff(number(&thread["duration_ns"]));
-        assert!(apart <= 1, "{thread}");
+        let difference = (last - first).abs_diff(number(&thread["duration_ns"]));
+        assert!(difference <= 1, "{thread}");
         assert_eq!(first > 0, thread["id"] == busy.0, "{thread}");
     }
     let table = answer(&["report", "--per-thread"], &path);

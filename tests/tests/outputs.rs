@@ -46,17 +46,17 @@ fn no_trace_is_wanted_in_dev_null() {
             let folder = Folder::new("output-null");
             let variables = format!("FDR=1 FDR_OUT=/dev/null FDR_SIGNAL=WINCH FDR_PANIC=1 {more}");
             let outcome = steadfast(&folder, &variables, steps);
-            let what = format!("{variables}: {steps}: {outcome:?}");
-            let said = outcome.recorder_lines();
+            let case = format!("{variables}: {steps}: {outcome:?}");
+            let lines = outcome.recorder_lines();
             let is_of = |line: &&&str| line.starts_with("wrote /dev/null: ");
-            assert_eq!(said.iter().filter(is_of).count(), said.len(), "{what}");
+            assert_eq!(lines.iter().filter(is_of).count(), lines.len(), "{case}");
             // Two signals may make one dump together, and a call of `dump` prints no line.
             assert!(
-                said.len() >= written.min(1) && said.len() <= written + 1,
-                "{what}"
+                lines.len() >= written.min(1) && lines.len() <= written + 1,
+                "{case}"
             );
-            assert_eq!(folder.names(), [] as [&str; 0], "{what}");
-            assert_eq!(in_dev(), before, "{what}");
+            assert_eq!(folder.names(), [] as [&str; 0], "{case}");
+            assert_eq!(in_dev(), before, "{case}");
         }
     }
 }
@@ -87,28 +87,28 @@ fn beside_a_device_nothing_is_made() {
         let folder = Folder::new("output-device");
         let variables = format!("FDR=1 FDR_OUT=/dev/full {more}");
         let outcome = steadfast(&folder, &variables, steps);
-        let said = outcome.recorder_lines();
-        let what = format!("{variables}: {steps}: {outcome:?}");
+        let lines = outcome.recorder_lines();
+        let case = format!("{variables}: {steps}: {outcome:?}");
         // The records are in the program's own folder.
         let rings = folder.ending(".fdr-ring");
         let traces = 1 + usize::from(steps.contains("fork"));
         assert_eq!(
             (rings.len(), folder.names().len()),
             (traces, traces),
-            "{what}"
+            "{case}"
         );
-        assert_eq!(said.len(), traces, "{what}");
-        for line in said {
-            assert!(line.contains("no trace was written: /dev/full: "), "{what}");
-            assert!(line.contains("; FDR_OUT gives another place; "), "{what}");
+        assert_eq!(lines.len(), traces, "{case}");
+        for line in lines {
+            assert!(line.contains("no trace was written: /dev/full: "), "{case}");
+            assert!(line.contains("; FDR_OUT gives another place; "), "{case}");
             assert!(
                 rings
                     .iter()
                     .any(|ring| line.ends_with(&*ring.to_string_lossy())),
-                "{what}"
+                "{case}"
             );
         }
-        assert_eq!(in_dev(), before, "{what}");
+        assert_eq!(in_dev(), before, "{case}");
     }
 }
 

@@ -10,17 +10,17 @@ use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::Trace;
 use serde_json::json;
 
-use crate::locks::{State, check_both_notes, lock, said, waiting, waits};
+use crate::locks::{State, check_both_notes, json_of, lock, waiting, waits};
 
-fn program(folder: &Folder, variables: &str, what: &str) -> Program {
+fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
     let program = Program::new(env!("CARGO_BIN_EXE_parking_locks"), folder);
-    program.set(variables).args(&[what])
+    program.set(variables).args(&[scenario])
 }
 
 /// Runs the program, and reads its trace.
-fn record(what: &str, variables: &str) -> (Folder, Trace) {
-    let folder = Folder::new(&format!("parking-locks-{what}"));
-    let _ = program(&folder, variables, what).run().ok();
+fn record(scenario: &str, variables: &str) -> (Folder, Trace) {
+    let folder = Folder::new(&format!("parking-locks-{scenario}"));
+    let _ = program(&folder, variables, scenario).run().ok();
     let path = folder.only_trace();
     verify(&path);
     let trace = Trace::read(&path);
@@ -42,7 +42,7 @@ fn waits_name_lock_holder_and_its_function() {
         let wanted =
             turns.map(|turn| lock("queue", "parking_locks", &format!("parking_locks::{turn}")));
         assert_eq!(waits(&trace, "waiter"), wanted, "{variables}");
-        let report = said(&["report", "--json"], &folder.only_trace());
+        let report = json_of(&["report", "--json"], &folder.only_trace());
         let row = &report["waits"][0];
         assert_eq!(
             [&row["name"], &row["reason"], &row["waits"], &row["threads"]],
@@ -137,13 +137,13 @@ fn a_deadlock_is_seen_while_it_lasts() {
         ["pay", "journal", "audit", both].map(str::to_owned),
     ];
     let ring = only_ring(&folder);
-    assert_eq!(waiting(&said(&["state", "--json"], &ring)), wanted);
+    assert_eq!(waiting(&json_of(&["state", "--json"], &ring)), wanted);
     running.signal("KILL");
     let _ = running.end();
     let trace = folder.join("after.fdr");
     let recover = ["dump", "-q", "-o"].map(OsStr::new);
     let _ = fdr(&[&recover[..], &[trace.as_os_str(), ring.as_os_str()]].concat());
-    assert_eq!(waiting(&said(&["report", "--json"], &trace)), wanted);
+    assert_eq!(waiting(&json_of(&["report", "--json"], &trace)), wanted);
 }
 
 #[test]

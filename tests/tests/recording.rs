@@ -16,7 +16,7 @@ fn run(program: &str, folder: &Folder, variables: &str, arguments: &[&str]) -> O
 }
 
 fn count(outcome: &Outcome, key: &str) -> u64 {
-    facts::number(&facts::one(&outcome.stdout, key)[0])
+    facts::number(&facts::only_line(&outcome.stdout, key)[0])
 }
 
 /// The trace of a program that counted `calls` calls: whole, and agreeing with its statistics.

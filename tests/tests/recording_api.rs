@@ -15,13 +15,13 @@ fn api(folder: &Folder, variables: &str, way: &str) -> Outcome {
 
 /// The trace of the dump that the program called so: `NAME threads records path`.
 fn dumped(outcome: &Outcome, name: &str) -> Trace {
-    let words = facts::one(&outcome.stdout, name);
+    let words = facts::only_line(&outcome.stdout, name);
     let path = Path::new(&words[2]);
     verify(path);
     let trace = Trace::read(path);
     let edges: usize = trace.threads.iter().map(|lane| lane.edges.len()).sum();
-    let said: [usize; 2] = [facts::number(&words[0]), facts::number(&words[1])];
-    assert_eq!(said, [trace.threads.len(), edges], "{name}");
+    let numbers: [usize; 2] = [facts::number(&words[0]), facts::number(&words[1])];
+    assert_eq!(numbers, [trace.threads.len(), edges], "{name}");
     for lane in &trace.threads {
         let _ = lane.checked_counts();
     }
@@ -47,7 +47,7 @@ fn called(trace: &Trace) -> Vec<String> {
 fn a_tour() {
     let folder = Folder::new("api-tour");
     let outcome = api(&folder, "", "tour");
-    let errors = |name| facts::one(&outcome.stdout, name).join(" ");
+    let errors = |name| facts::only_line(&outcome.stdout, name).join(" ");
     assert_eq!(
         errors("never"),
         "error nothing was recorded: set FDR=1 or call fdr::enable()"
@@ -95,12 +95,12 @@ fn filters() {
 fn wrong_environments_are_errors_of_the_call() {
     let folder = Folder::new("api-broken");
     let outcome = api(&folder, "FDR_MODE=sideways", "broken");
-    let why = facts::one(&outcome.stdout, "refused").join(" ");
+    let why = facts::only_line(&outcome.stdout, "refused").join(" ");
     assert!(
         why.contains("FDR_MODE=\"sideways\": accepted are ring, full"),
         "{why}"
     );
-    let error = facts::one(&outcome.stdout, "broken").join(" ");
+    let error = facts::only_line(&outcome.stdout, "broken").join(" ");
     assert!(error.starts_with("error nothing was recorded"), "{error}");
     assert_eq!(folder.names(), [] as [&str; 0]);
 }
@@ -128,7 +128,7 @@ fn the_environment_says_where_and_the_call_when() {
 fn the_code_says_how_and_where() {
     let folder = Folder::new("api-chosen");
     let outcome = api(&folder, "", "chosen");
-    assert_eq!(facts::one(&outcome.stdout, "on"), ["2"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "on"), ["2"]);
     let trace = Trace::read(&folder.join("chosen.fdr"));
     verify(&folder.join("chosen.fdr"));
     assert_eq!(trace.info.clock.frequency, 1_000_000_000, "the clock");
@@ -147,7 +147,7 @@ fn the_environment_wins_over_the_code() {
     let folder = Folder::new("api-wins");
     let variables = "FDR_OUT=theirs.fdr FDR_BUFFER=1M FDR_CLOCK=rdtsc";
     let outcome = api(&folder, variables, "chosen");
-    assert_eq!(facts::one(&outcome.stdout, "on"), ["2"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "on"), ["2"]);
     let trace = Trace::read(&folder.join("theirs.fdr"));
     assert_ne!(trace.info.clock.frequency, 1_000_000_000);
     assert_eq!(trace.threads[0].checked_counts().dropped, 0);
@@ -156,11 +156,11 @@ fn the_environment_wins_over_the_code() {
     // The environment turns recording on at the start. A line reports the program's later settings.
     let folder = Folder::new("api-wins-start");
     let outcome = api(&folder, "FDR=api::hot::* FDR_OUT=theirs.fdr", "chosen");
-    assert_eq!(facts::one(&outcome.stdout, "on"), ["1"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "on"), ["1"]);
     let trace = Trace::read(&folder.join("theirs.fdr"));
     assert_eq!(called(&trace), ["api::hot::inner"]);
-    let said = outcome.recorder_lines();
-    assert!(said[0].contains("only its filter counts"), "{said:?}");
+    let lines = outcome.recorder_lines();
+    assert!(lines[0].contains("only its filter counts"), "{lines:?}");
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn late_differing_choices_are_reported_once() {
         .filter(|line| line.contains("Config"))
         .collect();
     assert_eq!(late.len(), 1, "{outcome:?}");
-    let why = facts::one(&outcome.stdout, "refused").join(" ");
+    let why = facts::only_line(&outcome.stdout, "refused").join(" ");
     assert!(why.starts_with("Config::buffer(\"4\"): too small"), "{why}");
 }
 
@@ -193,14 +193,14 @@ fn a_trace_goes_to_any_writer() {
     for format in ["xray", "xray1", "htdump", "heph"] {
         let folder = Folder::new("api-handed");
         let outcome = api(&folder, &format!("FDR_FORMAT={format}"), "handed");
-        let never = facts::one(&outcome.stdout, "never").join(" ");
+        let never = facts::only_line(&outcome.stdout, "never").join(" ");
         assert!(never.starts_with("error nothing was recorded: "), "{never}");
         let body = folder.join("body");
         verify(&body);
         let trace = Trace::read(&body);
         assert_eq!(trace.threads[0].edges.len(), 4, "{format}");
-        assert_eq!(facts::one(&outcome.stdout, "body")[1], "4");
-        let narrow = facts::one(&outcome.stdout, "narrow").join(" ");
+        assert_eq!(facts::only_line(&outcome.stdout, "body")[1], "4");
+        let narrow = facts::only_line(&outcome.stdout, "narrow").join(" ");
         assert!(
             narrow.contains("whole trace; look") && narrow.ends_with("broken pipe"),
             "{narrow}"
@@ -218,12 +218,12 @@ fn a_trace_goes_to_any_writer() {
 fn traces_go_to_writers_beside_streams() {
     let folder = Folder::new("api-handed-null");
     let outcome = api(&folder, "FDR_OUT=/dev/null", "handed");
-    assert_eq!(facts::one(&outcome.stdout, "body")[1], "4");
+    assert_eq!(facts::only_line(&outcome.stdout, "body")[1], "4");
     assert_eq!(folder.names(), ["body"]);
     verify(&folder.join("body"));
     let folder = Folder::new("api-handed-stream");
     let outcome = api(&folder, "FDR_MODE=stream FDR_OUT=s.fdr", "handed");
-    assert_eq!(facts::one(&outcome.stdout, "body")[1], "4");
+    assert_eq!(facts::only_line(&outcome.stdout, "body")[1], "4");
     verify(&folder.join("body"));
     assert_eq!(Trace::read(&folder.join("s.fdr")).threads[0].edges.len(), 4);
 }
@@ -233,17 +233,21 @@ fn errors_have_the_systems_error_as_source() {
     let folder = Folder::new("api-unwritable");
     std::fs::create_dir(folder.join("gone")).expect("a folder");
     let outcome = api(&folder, "FDR_OUT=gone/%n.fdr FDR_DIR=.", "unwritable");
-    assert_eq!(facts::one(&outcome.stdout, "kind"), ["Some(NotFound)"]);
-    let error = facts::one(&outcome.stdout, "error").join(" ");
+    assert_eq!(
+        facts::only_line(&outcome.stdout, "kind"),
+        ["Some(NotFound)"]
+    );
+    let error = facts::only_line(&outcome.stdout, "error").join(" ");
     assert!(
         error.ends_with("gone/1.fdr; make its folder, or end FDR_OUT with a /"),
         "{error}"
     );
     // At exit the line on stderr has both.
-    let said = outcome.recorder_lines();
+    let lines = outcome.recorder_lines();
     assert!(
-        said.iter()
+        lines
+            .iter()
             .any(|line| line.contains("(os error 2); make its folder")),
-        "{said:?}"
+        "{lines:?}"
     );
 }

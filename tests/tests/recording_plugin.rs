@@ -189,7 +189,7 @@ fn without_the_variable_nothing_happens() {
     let folder = Folder::new("plugin-unset");
     for host in [TRACED, BARE] {
         let outcome = run(host, &folder, "", "open work threads recorded close");
-        assert_eq!(facts::one(&outcome.stdout, "recorded"), ["0"]);
+        assert_eq!(facts::only_line(&outcome.stdout, "recorded"), ["0"]);
         assert_eq!(outcome.stderr, "");
         assert_eq!(folder.names(), [] as [&str; 0]);
     }
@@ -204,7 +204,7 @@ fn a_host_without_the_recorder() {
     );
     let folder = Folder::new("plugin-bare");
     let outcome = run(BARE, &folder, "FDR=1", "open work threads recorded");
-    assert_eq!(facts::one(&outcome.stdout, "recorded"), ["20"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "recorded"), ["20"]);
     let trace = checked(&folder.only_trace());
     assert_eq!(trace.threads.len(), 5);
     let expected = [
@@ -274,7 +274,7 @@ fn two_libraries_and_threads_of_their_own() {
     assert_eq!(trace.info.functions.len(), 2 + 2 * (PLUGINS + OF_TASKS) + 2);
     // One entry of `all` without its exit by then.
     assert_eq!(
-        facts::one(&outcome.stdout, "recorded"),
+        facts::only_line(&outcome.stdout, "recorded"),
         [(2 * 22 + 1).to_string()]
     );
 }
@@ -311,7 +311,7 @@ fn a_guest_turns_recording_on_for_all() {
             "own open work enable own work threads dump",
         );
         let on = PLUGINS + if host == TRACED { 2 } else { 0 };
-        let enabled = facts::one(&outcome.stdout, "enabled");
+        let enabled = facts::only_line(&outcome.stdout, "enabled");
         assert_eq!(enabled, [on.to_string()], "{host}");
         let paths = folder.ending(".fdr");
         assert_eq!((paths.len(), folder.names().len()), (2, 2), "{host}");
@@ -374,7 +374,7 @@ fn handlers_that_record(clocks: &[&str]) {
             let folder = Folder::new("plugin-stepped");
             let variables = format!("FDR=1 FDR_BUFFER=128K FDR_CLOCK={clock} {loader}");
             let outcome = run(host, &folder, &variables, "open stepped");
-            let fact = |key| facts::number::<u64>(&facts::one(&outcome.stdout, key)[0]);
+            let fact = |key| facts::number::<u64>(&facts::only_line(&outcome.stdout, key)[0]);
             assert!(fact("traps") > 5_000, "{}", outcome.stdout);
             let statistics = facts::statistics(&outcome.stdout);
             // The host's own function has been entered.
@@ -411,7 +411,7 @@ fn a_guest_hands_the_hosts_trace_over() {
         let folder = Folder::new("plugin-handed");
         let words = "open enable work handed work";
         let outcome = run(host, &folder, "", words);
-        let records: usize = facts::number(&facts::one(&outcome.stdout, "handed")[0]);
+        let records: usize = facts::number(&facts::only_line(&outcome.stdout, "handed")[0]);
         let trace = checked(&folder.join("handed"));
         let edges: usize = trace.threads.iter().map(|lane| lane.edges.len()).sum();
         assert_eq!(edges, records, "{outcome:?}");

@@ -55,7 +55,7 @@ fn handlers_that_record(seed: u64) {
             .args(&[seed.to_string(), "7".to_owned()])
             .run()
             .ok();
-        let fact = |key| facts::number::<u64>(&facts::one(&outcome.stdout, key)[0]);
+        let fact = |key| facts::number::<u64>(&facts::only_line(&outcome.stdout, key)[0]);
         assert!(fact("traps") > 5_000, "{}", outcome.stdout);
         let statistics = facts::statistics(&outcome.stdout);
         assert_eq!(
@@ -98,9 +98,9 @@ fn handlers_that_record_events(cases: &[&str]) {
 
 /// Checks the only trace of a program that did `steps` with events. `others` is the number of its other records. Each
 /// event is in the trace, or counts as dropped.
-pub(crate) fn has_each_event(said: &str, folder: &Folder, others: u64) {
-    let fact = |key| facts::number::<u64>(&facts::one(said, key)[0]);
-    assert!(fact("traps") > 5_000, "{said}");
+pub(crate) fn has_each_event(stdout: &str, folder: &Folder, others: u64) {
+    let fact = |key| facts::number::<u64>(&facts::only_line(stdout, key)[0]);
+    assert!(fact("traps") > 5_000, "{stdout}");
     let path = folder.only_trace();
     verify(&path);
     let trace = Trace::read(&path);
@@ -109,17 +109,17 @@ pub(crate) fn has_each_event(said: &str, folder: &Folder, others: u64) {
     for lane in &trace.threads {
         assert!(lane.notes.iter().map(|note| note.1).is_sorted());
     }
-    let (asked, edges) = (
+    let (wanted, edges) = (
         fact("events"),
         2 * (fact("stepped") + fact("handled")) + others,
     );
-    let dropped = asked - events.len() as u64;
+    let dropped = wanted - events.len() as u64;
     assert!(
         events.len() > 1000 && dropped > 0,
-        "{asked} {}",
+        "{wanted} {}",
         events.len()
     );
-    assert_eq!(trace.asked_for(), edges + dropped, "{said}");
+    assert_eq!(trace.asked_for(), edges + dropped, "{stdout}");
     // None is there twice, and none is mixed with another one.
     let mut numbers = std::collections::BTreeSet::new();
     for event in &events {
@@ -150,9 +150,9 @@ fn handlers_poll_tasks_at_every_instruction() {
 }
 
 /// Checks the only trace of a program that did `steps` with tasks. `others` is the number of its other records.
-pub(crate) fn has_each_task(said: &str, folder: &Folder, others: u64, has_totals: bool) {
-    let fact = |key| facts::number::<u64>(&facts::one(said, key)[0]);
-    assert!(fact("traps") > 5_000, "{said}");
+pub(crate) fn has_each_task(stdout: &str, folder: &Folder, others: u64, has_totals: bool) {
+    let fact = |key| facts::number::<u64>(&facts::only_line(stdout, key)[0]);
+    assert!(fact("traps") > 5_000, "{stdout}");
     let path = folder.only_trace();
     verify(&path);
     let trace = Trace::read(&path);
@@ -173,25 +173,25 @@ pub(crate) fn has_each_task(said: &str, folder: &Folder, others: u64, has_totals
         let name = trace.name_of(**name << 1);
         name.ends_with("::steps::around")
     });
-    let (around, asked) = (around.count() as u64, fact("tasks"));
+    let (around, wanted) = (around.count() as u64, fact("tasks"));
     let lanes = trace.threads.iter();
     let dropped: u64 = lanes.map(|lane| lane.checked_counts().dropped).sum();
     // With totals, a future that was never polled has no note.
     let least = if has_totals {
-        asked - asked / 8 - 1
+        wanted - wanted / 8 - 1
     } else {
-        asked
+        wanted
     };
-    assert!(around > 1_000 && dropped > 0, "{around} {dropped} {said}");
+    assert!(around > 1_000 && dropped > 0, "{around} {dropped} {stdout}");
     assert!(
-        around <= asked && around + dropped >= least,
-        "{around} {dropped} {said}"
+        around <= wanted && around + dropped >= least,
+        "{around} {dropped} {stdout}"
     );
     // Two edges of each poll. Its records may be dropped, and so may notes.
-    let polled = asked - asked.div_ceil(8);
+    let polled = wanted - wanted.div_ceil(8);
     let edges = others + 2 * (fact("stepped") + fact("handled") + 2 * polled);
-    assert!(trace.asked_for() >= edges, "{said}");
-    assert!(trace.asked_for() - edges <= dropped, "{said}");
+    assert!(trace.asked_for() >= edges, "{stdout}");
+    assert!(trace.asked_for() - edges <= dropped, "{stdout}");
 }
 
 /// On which CPU each timed call was made.
@@ -199,7 +199,7 @@ struct Places {
     info: TraceInfo,
     now: Option<CpuId>,
     /// Of the program's calls, and of the handler's.
-    seen: [Vec<CpuId>; 2],
+    cpus: [Vec<CpuId>; 2],
 }
 
 impl Sink for Places {
@@ -215,8 +215,8 @@ impl Sink for Places {
                 _ => continue,
             };
             // What a writer added has no CPU.
-            if !call.synthetic && !self.seen[whose].contains(&now) {
-                self.seen[whose].push(now);
+            if !call.synthetic && !self.cpus[whose].contains(&now) {
+                self.cpus[whose].push(now);
             }
         }
     }
@@ -258,11 +258,11 @@ fn handlers_on_another_cpu(seed: u32) {
         let mut places = Places {
             info: source.info().clone(),
             now: None,
-            seen: [Vec::new(), Vec::new()],
+            cpus: [Vec::new(), Vec::new()],
         };
         drive(&*source, &mut places, &|_| {}).expect("its calls");
-        let [ours, handlers] = &places.seen;
-        assert_eq!([ours.len(), handlers.len()], [1, 1], "{:?}", places.seen);
+        let [ours, handlers] = &places.cpus;
+        assert_eq!([ours.len(), handlers.len()], [1, 1], "{:?}", places.cpus);
         assert_ne!(ours, handlers, "{variables}");
     }
 }

@@ -44,7 +44,7 @@ fn run(folder: &Folder, arguments: &[&OsStr]) -> Output {
     command.env_remove("FDR_DIR").output().expect("fdr runs")
 }
 
-fn said(output: &Output) -> String {
+fn stderr_of(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
@@ -77,7 +77,7 @@ fn recovered(records: u64, variables: &str, to: &str) {
     let output = run(&folder, &[&arguments, &[ring.as_os_str()][..]].concat());
     assert!(output.status.success(), "{output:?}");
     assert!(!ring.exists(), "{output:?}");
-    let line = said(&output);
+    let line = stderr_of(&output);
     assert!(
         line.contains(&format!("process {pid}, which ended without a dump: ")),
         "{line}"
@@ -92,13 +92,13 @@ fn recovered(records: u64, variables: &str, to: &str) {
         let lane = trace.thread(name);
         let made = follows_script(&trace, lane, seed);
         let counts = lane.checked_counts();
-        let asked = made + counts.dropped;
+        let attempted = made + counts.dropped;
         let sure = surely_made(&folder, place);
         // A short call that was being counted may be counted already, and still be open.
         let most = sure + if counts.summarised > 0 { 2 } else { 1 };
         assert!(
-            (sure..=most).contains(&asked),
-            "{name}: {asked} asked for, {sure} for sure: {counts:?}"
+            (sure..=most).contains(&attempted),
+            "{name}: {attempted} asked for, {sure} for sure: {counts:?}"
         );
     }
 }
@@ -183,7 +183,7 @@ fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
     let several = ["dump", &pid, "--every", "0.01", "--count", "3", "-q"].map(OsStr::new);
     let output = run(&folder, &several);
     assert_eq!(
-        (output.status.code(), said(&output).as_str()),
+        (output.status.code(), stderr_of(&output).as_str()),
         (Some(0), "")
     );
     assert_eq!(folder.ending(".fdr").len(), 5);
@@ -191,7 +191,7 @@ fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
     let output = run(&folder, &["dump", &pid].map(OsStr::new));
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        said(&output).contains(&format!("there is no process {pid}")),
+        stderr_of(&output).contains(&format!("there is no process {pid}")),
         "{output:?}"
     );
 }
@@ -214,7 +214,7 @@ fn starting_processes_are_awaited() {
     let output = run(&folder, &words);
     assert_eq!(output.status.code(), Some(2));
     let starting = format!("process {pid} has only begun to make its ring");
-    assert!(said(&output).contains(&starting), "{output:?}");
+    assert!(stderr_of(&output).contains(&starting), "{output:?}");
     let mut waits = Command::new(tool());
     let waits = waits.args(words).current_dir(folder.path()).spawn();
     ring.write_all_at(&magic, 0).expect("it is ours");
@@ -236,10 +236,10 @@ fn memory_only_rings_cannot_be_had() {
     let pid = program.id().to_string();
     let output = run(&folder, &["dump", &pid].map(OsStr::new));
     assert_eq!(output.status.code(), Some(2));
-    let said = said(&output);
+    let message = stderr_of(&output);
     assert!(
-        said.contains("is in its memory alone") && said.contains("kill -USR2"),
-        "{said}"
+        message.contains("is in its memory alone") && message.contains("kill -USR2"),
+        "{message}"
     );
     let _ = program.end().ok();
 }
@@ -270,7 +270,7 @@ fn living_and_dead_rings_are_listed_apart() {
     for path in [&ring, &rings] {
         let output = run(&folder, &["dump".as_ref(), path.as_os_str()]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(said(&output).contains("fdr dump"), "{output:?}");
+        assert!(stderr_of(&output).contains("fdr dump"), "{output:?}");
     }
     kill(program);
     assert_eq!(listed(&folder), [("dead".to_owned(), pid, 4)]);
@@ -327,12 +327,12 @@ fn processes_are_found_by_their_memory() {
         let remove = ["dump", "--remove", "--force"].map(OsStr::new);
         let output = run(&folder, &[&remove, &[ring.as_os_str()][..]].concat());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(said(&output).contains("is running"), "{output:?}");
+        assert!(stderr_of(&output).contains("is running"), "{output:?}");
         // Nor under another name.
         let link = folder.join(&format!("{number}.ring"));
         fs::hard_link(ring, &link).expect("a link");
         let output = run(&folder, &[&remove, &[link.as_os_str()][..]].concat());
-        assert!(said(&output).contains("is running"), "{output:?}");
+        assert!(stderr_of(&output).contains("is running"), "{output:?}");
         assert!(ring.exists() && link.exists());
     }
     let _ = program.end().ok();
@@ -366,7 +366,10 @@ fn rings_of_invisible_processes_are_kept() {
     let arguments = [&[tool.as_os_str()], &remove[..], &[ring.as_os_str()]].concat();
     let output = within(&arguments, &folder).expect("unshare runs");
     assert!(output.status.success(), "{output:?}");
-    assert!(said(&output).contains("may still be in use"), "{output:?}");
+    assert!(
+        stderr_of(&output).contains("may still be in use"),
+        "{output:?}"
+    );
     assert!(ring.exists());
     verify(&folder.join("t.fdr"));
     let _ = kill(program);
@@ -394,7 +397,7 @@ fn snapshots_end_with_the_process() {
     program.signal("KILL");
     let output = snapshots.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(said(&output).ends_with(&format!("process {pid} has ended\n")));
+    assert!(stderr_of(&output).ends_with(&format!("process {pid} has ended\n")));
     assert!(program.end().status.code().is_none());
 }
 
@@ -432,9 +435,9 @@ fn rings_clock_rates_equal_those_of_dumps() {
     let _ = program.wait_for_line("wrote ");
     let trace = Trace::read(&folder.ending(".fdr").remove(0));
     let dumped = trace.info.clock.frequency;
-    let apart = later.abs_diff(dumped) as f64 / dumped as f64;
+    let difference = later.abs_diff(dumped) as f64 / dumped as f64;
     assert!(
-        apart < 1e-3,
+        difference < 1e-3,
         "{later} Hz in the ring, {dumped} Hz in the dump"
     );
     let _ = program.end().ok();

@@ -88,7 +88,7 @@ fn threads_without_space_reuse_their_chunks() {
         "FDR_BUFFER=16M FDR_MEMORY=32M",
         "much fill much much much much much exit",
     );
-    assert_eq!(left.said, 1, "{left:?}");
+    assert_eq!(left.warnings, 1, "{left:?}");
     let line = &left.lines[0];
     assert!(line.contains("it keeps fewer records"), "{line}");
     let counts = of_one_thread(&trace_in(&folder), 6 * MUCH);
@@ -105,7 +105,7 @@ fn full_mode_stops_where_space_ends() {
     let variables = "FDR_BUFFER=16M FDR_MEMORY=32M FDR_MODE=full";
     let (left, folder) =
         on_a_small_disk(32_000, variables, "much fill much much much much much exit");
-    assert_eq!(left.said, 1, "{left:?}");
+    assert_eq!(left.warnings, 1, "{left:?}");
     let counts = of_one_thread(&trace_in(&folder), 6 * MUCH);
     assert_eq!(counts.overwritten, 0);
     assert!(
@@ -120,7 +120,7 @@ fn threads_always_have_two_chunks() {
         return;
     }
     let (left, folder) = on_a_small_disk(8_000, "FDR_MEMORY=8M", "work fill much exit");
-    assert_eq!(left.said, 1, "{left:?}");
+    assert_eq!(left.warnings, 1, "{left:?}");
     let counts = of_one_thread(&trace_in(&folder), WORK + MUCH);
     assert_eq!((chunks(&counts), counts.dropped), (1, 0), "{counts:?}");
 }
@@ -136,7 +136,7 @@ fn processes_without_space_leave_whole_traces() {
         variables,
         "much fill much much much much much abort",
     );
-    assert!(left.said <= 1, "{left:?}");
+    assert!(left.warnings <= 1, "{left:?}");
     let counts = of_one_thread(&recovered(&folder), 6 * MUCH);
     assert_eq!(counts.dropped, 0);
     let had = MUCH / PER_CHUNK;
@@ -159,7 +159,7 @@ fn space_is_inherited() {
     // One ring, of 16 chunks: the second thread has all that the first one had, and needs no more.
     let variables = "FDR_BUFFER=1M FDR_MEMORY=1M";
     let (left, folder) = on_a_small_disk(8_000, variables, "next fill next exit");
-    assert_eq!(left.said, 0, "{left:?}");
+    assert_eq!(left.warnings, 0, "{left:?}");
     let trace = trace_in(&folder);
     let counts = of_one_thread(&trace, MUCH);
     assert_eq!(chunks(&counts), 15, "{counts:?}");
@@ -168,15 +168,15 @@ fn space_is_inherited() {
     // Where space is there again, the next thread takes what the first one did not find.
     let steps = "brief fill next dump shrink next exit";
     let (left, folder) = on_a_small_disk(8_000, variables, steps);
-    assert_eq!(left.said, 1, "{left:?}");
+    assert_eq!(left.warnings, 1, "{left:?}");
     let files = folder.join("out").read_dir().expect("traces");
     let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
     files.sort();
-    let kept = files.iter().map(|path| {
+    let counts = files.iter().map(|path| {
         verify(path);
         chunks(&of_one_thread(&Trace::read(path), MUCH))
     });
-    assert_eq!(kept.collect::<Vec<u64>>(), [1, 15]);
+    assert_eq!(counts.collect::<Vec<u64>>(), [1, 15]);
 }
 
 /// A program that closes all descriptors has rings of full length in their file all the same.
@@ -189,7 +189,7 @@ fn a_ring_grows_without_the_programs_descriptors() {
         "work shut much exit",
     );
     let left = row.check_in(&folder, &[]);
-    assert_eq!((left.said, left.lines.len()), (0, 1), "{left:?}");
+    assert_eq!((left.warnings, left.lines.len()), (0, 1), "{left:?}");
     let counts = of_one_thread(&trace_in(&folder), WORK + MUCH);
     assert_eq!((counts.overwritten, counts.dropped), (0, 0));
 }
@@ -202,7 +202,7 @@ fn calls_for_space_that_fail() {
     };
     // The failing call, its error, from which call of a thread on it fails, how many lines are printed, and the least
     // number of whole chunks.
-    for (call, error, from, said, least) in [
+    for (call, error, from, warnings, least) in [
         ("pwritev", "EINTR", 3, 0, 48),
         ("pwritev", "ENOSPC", 1, 1, 1),
         ("pwritev", "ENOSPC", 3, 1, 1),
@@ -226,7 +226,7 @@ fn calls_for_space_that_fail() {
             "work much exit",
         );
         let left = row.with_injection(&inject).check_in(&folder, &[]);
-        assert!(left.said <= said, "{call} {error} {from}: {left:?}");
+        assert!(left.warnings <= warnings, "{call} {error} {from}: {left:?}");
         let counts = of_one_thread(&trace_in(&folder), WORK + MUCH);
         assert_eq!(counts.dropped, 0, "{call} {error} {from}");
         assert!(
@@ -262,7 +262,7 @@ fn simultaneous_threads_record_everything() {
     let bytes = taken(&ring);
     program.tell("");
     let _ = program.end().ok();
-    let calls = facts::number::<u64>(&facts::one(&text, "calls")[0]);
+    let calls = facts::number::<u64>(&facts::only_line(&text, "calls")[0]);
     let statistics = facts::statistics(&text);
     assert_eq!(facts::total(&statistics), 2 * calls);
     let path = folder.only_trace();

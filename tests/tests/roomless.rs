@@ -13,7 +13,7 @@ fn program(folder: &Folder, variables: &str, way: &str) -> Program {
 }
 
 fn fact(outcome: &Outcome, key: &str) -> u64 {
-    facts::number(&facts::one(&outcome.stdout, key)[0])
+    facts::number(&facts::only_line(&outcome.stdout, key)[0])
 }
 
 /// Twelve threads with four regions: what each of the eight makes beforehand, and what seven make after one

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::registry;
 use fdr_tests::support::endless::only_ring;
+use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::wait::until;
@@ -31,9 +32,9 @@ pub(super) fn number(value: &Value) -> u64 {
 }
 
 /// The sum over all threads, or functions.
-pub(super) fn sum(report: &Value, list: &str, of: &str) -> u64 {
+pub(super) fn sum(report: &Value, list: &str, field: &str) -> u64 {
     let list = report[list].as_array().expect("a list");
-    list.iter().map(|one| number(&one[of])).sum()
+    list.iter().map(|row| number(&row[field])).sum()
 }
 
 /// The trace is whole, and no count is missing.
@@ -48,7 +49,7 @@ pub(super) fn is_whole(path: &Path) -> Value {
 
 /// Every moment of a thread's window is self time of some call, or the time of short calls. `thread` lasts all the
 /// time, and has its exit.
-fn all_time_is_told(report: &Value) {
+fn check_all_time(report: &Value) {
     let functions = report["functions"].as_array().expect("functions");
     let is_outermost = |function: &&Value| function["name"] == "short_calls::thread";
     let outermost = functions.iter().find(is_outermost);
@@ -86,13 +87,6 @@ pub(super) fn only_trace(folder: &Folder) -> PathBuf {
     file
 }
 
-/// The number behind a word of the program's output.
-pub(super) fn said(stdout: &str, word: &str) -> u64 {
-    let line = stdout.lines().find_map(|line| line.strip_prefix(word));
-    line.and_then(|number| number.trim().parse().ok())
-        .expect("a number")
-}
-
 #[test]
 fn every_call_and_all_time_is_counted() {
     let folder = Folder::new("short-calls");
@@ -100,15 +94,15 @@ fn every_call_and_all_time_is_counted() {
     assert!(outcome.status.success(), "{}", outcome.stderr);
     let path = only_trace(&folder);
     let report = is_whole(&path);
-    all_time_is_told(&report);
+    check_all_time(&report);
     assert_eq!(
         sum(&report, "threads", "recorded"),
-        2 * said(&outcome.stdout, "calls")
+        2 * number_behind(&outcome.stdout, "calls")
     );
     assert!(sum(&report, "threads", "summarised") > 0);
     assert_eq!(
         sum(&report, "whole_run", "calls"),
-        said(&outcome.stdout, "calls")
+        number_behind(&outcome.stdout, "calls")
     );
     the_whole_run_is_shown(&path, &report);
     let info = fdr(&["info".as_ref(), path.as_os_str()]);
@@ -131,11 +125,11 @@ fn every_call_and_all_time_is_counted() {
     }
     let again = is_whole(&folder.join("as-xray"));
     assert_eq!(again["whole_run"], report["whole_run"]);
-    for of in ["short_calls", "short_ns", "summarised"] {
+    for field in ["short_calls", "short_ns", "summarised"] {
         assert_eq!(
-            sum(&again, "threads", of),
-            sum(&report, "threads", of),
-            "{of}"
+            sum(&again, "threads", field),
+            sum(&report, "threads", field),
+            "{field}"
         );
     }
 }
@@ -146,14 +140,14 @@ fn crash_kill_and_snapshot_have_open_calls() {
     let outcome = program(&folder, &["2", "300", "abort"]).run();
     assert!(!outcome.status.success());
     let report = is_whole(&only_trace(&folder));
-    all_time_is_told(&report);
+    check_all_time(&report);
     assert_eq!(
         sum(&report, "threads", "recorded"),
-        2 * said(&outcome.stdout, "calls")
+        2 * number_behind(&outcome.stdout, "calls")
     );
     assert_eq!(
         sum(&report, "whole_run", "calls"),
-        said(&outcome.stdout, "calls")
+        number_behind(&outcome.stdout, "calls")
     );
 
     let folder = Folder::new("short-calls-killed-9");
@@ -211,7 +205,7 @@ fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
     });
     let outcome = running.end().ok();
     let report = is_whole(&only_trace(folder));
-    let made = said(&outcome.stdout, "calls");
+    let made = number_behind(&outcome.stdout, "calls");
     let calls = sum(&report, "whole_run", "calls");
     let rows = report["whole_run"].as_array().expect("figures");
     let errors = rows
@@ -252,7 +246,7 @@ fn threads_of_only_counted_calls_are_recorded() {
             .set("FDR_BUDGET=0.0001% FDR_MEMORY=256M")
             .run();
         let report = is_whole(&only_trace(&folder));
-        let made = said(&outcome.stdout, "calls");
+        let made = number_behind(&outcome.stdout, "calls");
         let calls = sum(&report, "whole_run", "calls");
         let rows = report["whole_run"].as_array().expect("figures");
         let is_estimate = rows.iter().any(|row| row["calls_error"].is_u64());
@@ -293,7 +287,7 @@ fn calls_of_reused_rings_are_counted() {
     let made = sum(&report, "threads", "recorded")
         + number(&missing["overwritten"])
         + number(&missing["dropped"]);
-    assert_eq!(made, 2 * said(&outcome.stdout, "calls"));
+    assert_eq!(made, 2 * number_behind(&outcome.stdout, "calls"));
     let counted = sum(&report, "whole_run", "calls");
-    assert_eq!(counted, said(&outcome.stdout, "calls"));
+    assert_eq!(counted, number_behind(&outcome.stdout, "calls"));
 }

@@ -2,11 +2,12 @@
 //! in the process that made it.
 
 use fdr_tests::plugin;
+use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
 use serde_json::Value;
 
-use super::short_calls::{VARIABLES, is_whole, number, only_trace, program, said, sum};
+use super::short_calls::{VARIABLES, is_whole, number, only_trace, program, sum};
 
 /// How often a function was called in the whole run.
 fn calls(report: &Value, name: &str) -> u64 {
@@ -81,8 +82,8 @@ fn records_of_handlers_are_counted_or_dropped() {
         .run();
     assert!(outcome.status.success(), "{outcome:?}");
     let (worked, handled) = (
-        said(&outcome.stdout, "worked"),
-        said(&outcome.stdout, "handled"),
+        number_behind(&outcome.stdout, "worked"),
+        number_behind(&outcome.stdout, "handled"),
     );
     let report = is_whole(&only_trace(&folder));
     assert!(sum(&report, "threads", "summarised") > 0, "{report:#}");

@@ -52,7 +52,7 @@ fn handlers_step_through_a_childs_first_record() {
 fn one_of_many_makes_a_childs_ring() {
     let folder = Folder::new("signals-races");
     let outcome = signalled(&folder, "FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M", &["races"]).ok();
-    assert_eq!(facts::one(&outcome.stdout, "wrong"), ["0"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "wrong"), ["0"]);
     rings_of_children(&folder, &outcome, 30);
 }
 
@@ -61,7 +61,7 @@ fn errno_is_kept() {
     let folder = Folder::new("signals-errno");
     let variables = "FDR=1 FDR_BUFFER=128K FDR_LOG=quiet";
     let outcome = signalled(&folder, variables, &["errno"]).ok();
-    assert_eq!(facts::one(&outcome.stdout, "wrong"), ["0"]);
+    assert_eq!(facts::only_line(&outcome.stdout, "wrong"), ["0"]);
     for trace in folder.ending(".fdr") {
         verify(&trace);
     }
@@ -102,7 +102,7 @@ fn exits_in_the_midst_of_a_call(times: u64) {
         outcome
     };
     let all = run(i64::MAX as u64).ok();
-    let steps: u64 = facts::number(&facts::one(&all.stdout, "traps")[0]);
+    let steps: u64 = facts::number(&facts::only_line(&all.stdout, "traps")[0]);
     assert!(steps > 100, "{steps}");
     for step in (0..steps).step_by(steps.div_ceil(times) as usize) {
         let outcome = run(step);

@@ -20,9 +20,23 @@ const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
 const LARGE: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=16M FDR_MEMORY=256M";
 
 /// The names of all targets that can be streamed.
-fn streams() -> impl Iterator<Item = &'static str> {
+pub(crate) fn stream_targets() -> impl Iterator<Item = &'static str> {
     let targets = registry::recorded().filter(|target| target.kind == Kind::Stream);
     targets.map(|target| target.name)
+}
+
+/// Starts a wave, and waits until `number` waves have ended.
+pub(crate) fn run_wave(folder: &Folder, running: &mut Running, number: usize) {
+    run_wave_by(folder, running, "go", number);
+}
+
+/// The same, with another command to the program.
+fn run_wave_by(folder: &Folder, running: &mut Running, command: &str, number: usize) {
+    running.tell(command);
+    until("the wave's end", || {
+        let text = fs::read_to_string(folder.join("counts")).unwrap_or_default();
+        (facts::all(&text, "wave").len() >= number).then_some(())
+    });
 }
 
 fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
@@ -39,15 +53,6 @@ fn counted(folder: &Folder) -> u64 {
     let text = fs::read_to_string(folder.join("counts")).expect("its counts");
     let last = facts::all(&text, "wave").pop().expect("a wave");
     facts::number(&last[1])
-}
-
-/// Waits for the end of that wave.
-fn wave(folder: &Folder, running: &mut Running, word: &str, number: usize) {
-    running.tell(word);
-    until("the wave's end", || {
-        let text = fs::read_to_string(folder.join("counts")).unwrap_or_default();
-        (facts::all(&text, "wave").len() >= number).then_some(())
-    });
 }
 
 /// Reads a trace that must have all calls of the streamer and no lost records.
@@ -84,7 +89,7 @@ fn complete(path: &Path, calls: u64) -> Tally {
 }
 
 /// The only line: how much was streamed to where.
-fn only_said(outcome: &Outcome, records: u64, threads: u64, place: &str) {
+fn check_only_message(outcome: &Outcome, records: u64, threads: u64, place: &str) {
     let wanted = format!("streamed {records} records of {threads} threads to {place}, 0 lost");
     assert_eq!(outcome.recorder_lines(), [wanted]);
 }
@@ -99,13 +104,13 @@ fn a_million_calls_of_four_threads_over_tcp() {
     assert_eq!(counted(&folder), 1_000_000);
     let tally = complete(&reading.end(), 1_000_000);
     assert_eq!(tally.threads.len(), 4);
-    only_said(&outcome, 2_000_000, 4, &listener.address());
+    check_only_message(&outcome, 2_000_000, 4, &listener.address());
     assert_eq!(folder.names(), ["counts", "trace"], "no ring is left");
 }
 
 #[test]
 fn every_stream_over_tcp_and_over_a_socket() {
-    for name in streams() {
+    for name in stream_targets() {
         let folder = Folder::new("stream-each");
         for listener in [Listener::tcp(), Listener::unix(&folder.join("socket"))] {
             let _ = fs::remove_file(folder.join("counts"));
@@ -115,7 +120,7 @@ fn every_stream_over_tcp_and_over_a_socket() {
             let outcome = running.end().ok();
             let tally = complete(&reading.end(), 24_000);
             assert_eq!(tally.threads.len(), 12, "{name}");
-            only_said(&outcome, 48_000, 12, &listener.address());
+            check_only_message(&outcome, 48_000, 12, &listener.address());
         }
     }
 }
@@ -128,18 +133,18 @@ fn every_format_into_a_file() {
         let outcome = program.env("FDR_FORMAT", target.name).run().ok();
         let path = folder.join("trace.1");
         complete(&path, 80_000);
-        only_said(&outcome, 160_000, 4, &path.display().to_string());
+        check_only_message(&outcome, 160_000, 4, &path.display().to_string());
         assert_eq!(folder.names(), ["counts", "trace.1"], "{}", target.name);
     }
 }
 
 #[test]
 fn growing_stream_files_are_readable() {
-    for name in streams() {
+    for name in stream_targets() {
         let folder = Folder::new("stream-grows");
         let program = streamer(&folder, "trace", "2 1000").env("FDR_FORMAT", name);
         let mut running = program.start();
-        wave(&folder, &mut running, "go", 1);
+        run_wave(&folder, &mut running, 1);
         until("the wave in the file", || {
             let path = folder.join("trace");
             // It is there at once, but not its first byte.
@@ -153,7 +158,7 @@ fn growing_stream_files_are_readable() {
 
 #[test]
 fn standard_output_as_file_and_as_pipe() {
-    for name in streams() {
+    for name in stream_targets() {
         for script in ["exec \"$0\" \"$@\" > trace", "\"$0\" \"$@\" | cat > trace"] {
             let folder = Folder::new("stream-stdout");
             let program = Program::in_shell(script, STREAMER, &folder)
@@ -163,33 +168,33 @@ fn standard_output_as_file_and_as_pipe() {
                 .env("FDR_FORMAT", name);
             let outcome = program.run().ok();
             complete(&folder.join("trace"), 20_000);
-            only_said(&outcome, 40_000, 4, "the standard output");
+            check_only_message(&outcome, 40_000, 4, "the standard output");
         }
     }
 }
 
 /// The port that the program says it listens on.
 fn port(running: &mut Running) -> String {
-    let said = running.wait_for_line("listening on tcp-listen://");
-    said.rsplit("//").next().expect("a port").to_owned()
+    let line = running.wait_for_line("listening on tcp-listen://");
+    line.rsplit("//").next().expect("a port").to_owned()
 }
 
 #[test]
 fn clients_come_when_they_like() {
-    for name in streams() {
+    for name in stream_targets() {
         let folder = Folder::new("stream-listen");
         let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 1000");
         let mut running = program.env("FDR_FORMAT", name).start();
         let port = port(&mut running);
         // The first client connects after the first wave and still gets it, because the rings hold it.
-        wave(&folder, &mut running, "go", 1);
+        run_wave(&folder, &mut running, 1);
         let first = Connection::to(&port).read_to(folder.join("first"));
         until("the wave at the first client", || {
             let length = fs::metadata(folder.join("first")).map_or(0, |known| known.len());
             (length > 64 && Tally::read_cut(&folder.join("first")).records() == 4000).then_some(())
         });
         let second = Connection::to(&port).read_to(folder.join("second"));
-        wave(&folder, &mut running, "go", 2);
+        run_wave(&folder, &mut running, 2);
         let outcome = running.end().ok();
         complete(&first.end(), 4000);
         let late = Tally::read(&second.end());
@@ -200,10 +205,10 @@ fn clients_come_when_they_like() {
             late.records()
         );
         assert_eq!(late.calls().len(), 2, "{name}");
-        let said = outcome.recorder_lines();
-        assert_eq!(said.len(), 2, "{said:?}");
-        assert!(said[1].starts_with("streamed 8000 records of 4 threads to tcp-listen://"));
-        assert!(said[1].ends_with(", 0 lost"), "{said:?}");
+        let lines = outcome.recorder_lines();
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[1].starts_with("streamed 8000 records of 4 threads to tcp-listen://"));
+        assert!(lines[1].ends_with(", 0 lost"), "{lines:?}");
     }
 }
 
@@ -211,7 +216,7 @@ fn clients_come_when_they_like() {
 fn a_call_of_dump_and_the_signal_flush() {
     let folder = Folder::new("stream-flush");
     let mut running = streamer(&folder, "trace.%n", "1 500").start();
-    wave(&folder, &mut running, "dump", 1);
+    run_wave_by(&folder, &mut running, "dump", 1);
     let words = until("the dump's words", || {
         let text = fs::read_to_string(folder.join("counts")).ok()?;
         facts::all(&text, "dump").pop()
@@ -221,10 +226,10 @@ fn a_call_of_dump_and_the_signal_flush() {
         ["1000", &*folder.join("trace.1").display().to_string()]
     );
     // The line at the signal includes the second wave: 2000 records.
-    wave(&folder, &mut running, "go", 2);
+    run_wave(&folder, &mut running, 2);
     running.signal("USR2");
-    let told = running.wait_for_line("streamed 2000 records of 2 threads to ");
-    assert!(told.ends_with("trace.1 so far, 0 lost"), "{told}");
+    let line = running.wait_for_line("streamed 2000 records of 2 threads to ");
+    assert!(line.ends_with("trace.1 so far, 0 lost"), "{line}");
     let outcome = running.end().ok();
     assert_eq!(outcome.recorder_lines().len(), 3, "{outcome:?}");
     assert_eq!(folder.names(), ["counts", "trace.1"]);
@@ -260,7 +265,7 @@ fn rings_that_go_from_thread_to_thread() {
         .start();
     while running.line() != "waiting" {}
     let outcome = running.end().ok();
-    let calls: u64 = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+    let calls: u64 = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
     let statistics = facts::statistics(&outcome.stdout);
     assert_eq!(facts::total(&statistics), 2 * calls);
     let tally = Tally::read(&folder.join("trace"));
@@ -278,9 +283,9 @@ fn a_panic_flushes_and_the_end_is_whole() {
         .args(&["caught"])
         .run()
         .ok();
-    let said = outcome.recorder_lines();
-    assert_eq!(said.len(), 2, "{said:?}");
-    assert!(said[0].contains(" so far, 0 lost") && said[1].ends_with("trace.1, 0 lost"));
+    let lines = outcome.recorder_lines();
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains(" so far, 0 lost") && lines[1].ends_with("trace.1, 0 lost"));
     assert_eq!(
         Tally::read(&folder.join("trace.1")).calls()["endings::work"],
         23
@@ -318,9 +323,9 @@ fn forked_children_do_not_stream() {
     let mut records = reading.map(|reading| Tally::read(&reading.end()).records());
     records.sort_unstable();
     assert_eq!(records, [40, 400]);
-    let mut said = outcome.recorder_lines();
-    said.sort_unstable();
-    assert!(said[0].starts_with("streamed 40 records"), "{outcome:?}");
-    let of_child = said[1].starts_with("wrote ") && said[1].contains(": 400 records");
-    assert!(of_child && said.len() == 2, "{outcome:?}");
+    let mut lines = outcome.recorder_lines();
+    lines.sort_unstable();
+    assert!(lines[0].starts_with("streamed 40 records"), "{outcome:?}");
+    let of_child = lines[1].starts_with("wrote ") && lines[1].contains(": 400 records");
+    assert!(of_child && lines.len() == 2, "{outcome:?}");
 }

@@ -6,24 +6,19 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use fdr_formats::registry;
-use fdr_formats::writer::Kind;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, Running};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::receiver::{Connection, Listener};
 use fdr_tests::support::tally::Tally;
 use fdr_tests::support::wait::until;
+
+use crate::streams::{run_wave, stream_targets};
 
 const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
 
 /// The smallest rings: records that the receiver does not take at once are soon overwritten.
 const SMALL: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=128K";
-
-fn streams() -> impl Iterator<Item = &'static str> {
-    let targets = registry::recorded().filter(|target| target.kind == Kind::Stream);
-    targets.map(|target| target.name)
-}
 
 fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
     let arguments: Vec<&str> = arguments.split(' ').collect();
@@ -34,22 +29,14 @@ fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
         .args(&arguments)
 }
 
-fn wave(folder: &Folder, running: &mut Running, number: usize) {
-    running.tell("go");
-    until("the wave's end", || {
-        let text = fs::read_to_string(folder.join("counts")).unwrap_or_default();
-        (facts::all(&text, "wave").len() >= number).then_some(())
-    });
-}
-
 /// What the last line says was streamed and lost: together all that the program recorded.
 fn account(outcome: &Outcome, folder: &Folder) -> [u64; 2] {
     let text = fs::read_to_string(folder.join("counts")).expect("its counts");
     let last = facts::all(&text, "wave").pop().expect("a wave");
     let recorded: u64 = facts::number(&last[2]);
-    let said = outcome.recorder_lines();
-    let [streamed, lost] = facts::streamed(said.last().expect("a line"));
-    assert_eq!(streamed + lost, recorded, "{said:?}");
+    let lines = outcome.recorder_lines();
+    let [streamed, lost] = facts::streamed(lines.last().expect("a line"));
+    assert_eq!(streamed + lost, recorded, "{lines:?}");
     assert_eq!(folder.ending(".fdr-ring").len(), 0);
     [streamed, lost]
 }
@@ -112,7 +99,7 @@ fn who_waits_for_a_receiver_rests() {
         let folder = Folder::new("fault-rests");
         let program = streamer(&folder, &out, "1 1000").set("FDR_BUFFER=16M");
         let mut running = program.start();
-        wave(&folder, &mut running, 1);
+        run_wave(&folder, &mut running, 1);
         // What the recorder does at its start may still go on in the first second.
         let rests = (0..5).any(|_| {
             let before = ticks(running.id());
@@ -130,10 +117,10 @@ fn somebody_comes_later() {
     let socket = folder.join("socket");
     let out = format!("unix:{}", socket.display());
     let mut running = streamer(&folder, &out, "1 100000").start();
-    wave(&folder, &mut running, 1);
+    run_wave(&folder, &mut running, 1);
     let listener = Listener::unix(&socket);
     let reading = listener.accept().read_to(folder.join("trace"));
-    wave(&folder, &mut running, 2);
+    run_wave(&folder, &mut running, 2);
     let outcome = running.end().ok();
     let [streamed, lost] = account(&outcome, &folder);
     let tally = Tally::read(&reading.end());
@@ -147,7 +134,7 @@ fn somebody_comes_later() {
 
 #[test]
 fn a_receiver_that_stalls_and_goes_on() {
-    for name in streams() {
+    for name in stream_targets() {
         let folder = Folder::new("fault-stalls");
         let listener = Listener::tcp();
         let program = streamer(&folder, &listener.address(), "2 200000");
@@ -155,7 +142,7 @@ fn a_receiver_that_stalls_and_goes_on() {
         // Nothing is read until all is recorded: the connection holds some megabytes, the rings 256 KiB.
         let connection = listener.accept();
         for number in 1..=3 {
-            wave(&folder, &mut running, number);
+            run_wave(&folder, &mut running, number);
         }
         let reading = connection.read_to(folder.join("trace"));
         let outcome = running.end().ok();
@@ -190,8 +177,8 @@ fn one_client_of_two_stalls() {
     let large = "FDR_BUFFER=16M";
     let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 200000").set(large);
     let mut running = program.start();
-    let said = running.wait_for_line("listening on tcp-listen://");
-    let port = said.rsplit("//").next().expect("a port").to_owned();
+    let line = running.wait_for_line("listening on tcp-listen://");
+    let port = line.rsplit("//").next().expect("a port").to_owned();
     let stuck = Connection::to(&port);
     let reading = Connection::to(&port).read_to(folder.join("trace"));
     // Both are served before anything is recorded.
@@ -200,7 +187,7 @@ fn one_client_of_two_stalls() {
         (length > 0).then_some(())
     });
     for number in 1..=3 {
-        wave(&folder, &mut running, number);
+        run_wave(&folder, &mut running, number);
     }
     let outcome = running.end().ok();
     drop(stuck);
@@ -216,13 +203,13 @@ fn one_client_of_two_stalls() {
 
 #[test]
 fn a_receiver_that_dies_and_comes_back() {
-    for name in streams() {
+    for name in stream_targets() {
         let folder = Folder::new("fault-dies");
         let listener = Listener::tcp();
         let program = streamer(&folder, &listener.address(), "2 50000");
         let mut running = program.env("FDR_FORMAT", name).start();
         let mut first = listener.accept();
-        wave(&folder, &mut running, 1);
+        run_wave(&folder, &mut running, 1);
         // It goes away with input that it has not read: the connection is reset.
         first.read_some(10_000, &folder.join("first"));
         drop(first);
@@ -230,9 +217,9 @@ fn a_receiver_that_dies_and_comes_back() {
         // The loss of the connection shows when something is sent.
         let lost_line = loop {
             number += 1;
-            wave(&folder, &mut running, number);
-            let said = running.said_already("tcp://");
-            if let Some(line) = said {
+            run_wave(&folder, &mut running, number);
+            let message = running.said_already("tcp://");
+            if let Some(line) = message {
                 break line;
             }
         };
@@ -241,7 +228,7 @@ fn a_receiver_that_dies_and_comes_back() {
             "{lost_line}"
         );
         let reading = listener.accept().read_to(folder.join("second"));
-        wave(&folder, &mut running, number + 1);
+        run_wave(&folder, &mut running, number + 1);
         let outcome = running.end().ok();
         let [streamed, lost] = account(&outcome, &folder);
         let second = Tally::read(&reading.end());
@@ -251,16 +238,16 @@ fn a_receiver_that_dies_and_comes_back() {
         // thread.
         let open = 2 * second.threads.len() as u64;
         // For the second one, all that came before it is missing, and it says so.
-        let (given, known) = known(&second);
-        assert!(given <= streamed, "{name}: {given} of {streamed}");
+        let (readable, known) = known(&second);
+        assert!(readable <= streamed, "{name}: {readable} of {streamed}");
         // What the first one read of a batch that it did not take whole is counted as lost.
-        let whole = streamed - given;
+        let whole = streamed - readable;
         assert!(first.records() <= whole + MAX_BATCH, "{name}: {whole}");
         assert!(
-            (given..=given + open).contains(&second.records()),
-            "{name}: {given}"
+            (readable..=readable + open).contains(&second.records()),
+            "{name}: {readable}"
         );
-        assert_eq!(second.lost() + given, known, "{name}");
+        assert_eq!(second.lost() + readable, known, "{name}");
         assert!(lost <= second.lost(), "{name}: {lost}");
         assert_eq!(outcome.recorder_lines().len(), 2, "{outcome:?}");
     }
@@ -272,8 +259,8 @@ const MAX_BATCH: u64 = (32 << 10) + (64 << 10) / 8;
 /// Records that a trace says it was given, and that were made, of all its threads.
 fn known(tally: &Tally) -> (u64, u64) {
     let counts = || tally.threads.values().filter_map(|thread| thread.counts);
-    let given = counts().map(|counts| counts.readable).sum();
-    (given, counts().map(|counts| counts.recorded).sum())
+    let readable = counts().map(|counts| counts.readable).sum();
+    (readable, counts().map(|counts| counts.recorded).sum())
 }
 
 #[test]
@@ -286,16 +273,19 @@ fn full_file_systems_end_only_the_trace() {
         .args(&["counts", "2", "20000", "waves", "2"])
         .run()
         .ok();
-    let said = outcome.recorder_lines();
+    let lines = outcome.recorder_lines();
     // The ring's, the trace's, and the stream's own.
     assert!(
-        said.len() == 3 && said[0].contains("File too large"),
-        "{said:?}"
+        lines.len() == 3 && lines[0].contains("File too large"),
+        "{lines:?}"
     );
-    let is_cut = said[1].contains("/trace: ") && said[1].ends_with(": what follows is lost");
-    assert!(is_cut, "{said:?}");
-    let [streamed, lost] = facts::streamed(said[2]);
-    assert!(streamed < 160_000 && streamed + lost == 160_000, "{said:?}");
+    let is_cut = lines[1].contains("/trace: ") && lines[1].ends_with(": what follows is lost");
+    assert!(is_cut, "{lines:?}");
+    let [streamed, lost] = facts::streamed(lines[2]);
+    assert!(
+        streamed < 160_000 && streamed + lost == 160_000,
+        "{lines:?}"
+    );
     // What there is of the trace ends with a whole record.
     assert!(Tally::read(&folder.join("trace")).records() <= streamed);
     let text = fs::read_to_string(folder.join("counts")).expect("its counts");

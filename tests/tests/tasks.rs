@@ -124,131 +124,164 @@ fn ends(row: &Value) -> [u64; 3] {
 const FINISHED: u8 = task_state::FINISHED;
 const DROPPED: u8 = task_state::DROPPED;
 
+/// Tasks by the names of their functions.
+struct NamedTasks {
+    tasks: BTreeMap<u64, Task>,
+}
+
+impl NamedTasks {
+    fn all(&self, name: &str) -> Vec<(u64, &Task)> {
+        let name = format!("tasks::{name}");
+        let tasks = self.tasks.iter().filter(|(_, task)| task.name == name);
+        tasks.map(|(id, task)| (*id, task)).collect()
+    }
+
+    fn only(&self, name: &str) -> (u64, &Task) {
+        let tasks = self.all(name);
+        assert_eq!(tasks.len(), 1, "{name} {tasks:?}");
+        tasks[0]
+    }
+
+    fn id(&self, name: &str) -> u64 {
+        self.only(name).0
+    }
+
+    fn parent(&self, name: &str) -> u64 {
+        self.only(name).1.parent
+    }
+
+    /// The state at the end, and the polls until then.
+    fn end(&self, name: &str) -> (u8, u64) {
+        let (_, task) = self.only(name);
+        (task.state, task.polls)
+    }
+}
+
 #[test]
 fn tasks_have_names_parents_polls_and_ends() {
     for variables in ["FDR_KEEP=0", "", "FDR_CLOCK=monotonic"] {
+        println!("{variables}");
         let folder = Folder::new("tasks-kinds");
         let (trace, _) = run(&folder, &format!("FDR=* {variables}"), &["kinds"]);
         let tasks = tasks_of(&trace);
-        let named = |name: &str| -> Vec<(u64, &Task)> {
-            let with = tasks
-                .iter()
-                .filter(|(_, task)| task.name == format!("tasks::{name}"));
-            with.map(|(id, task)| (*id, task)).collect()
-        };
-        let only = |name: &str| -> (u64, &Task) {
-            let with = named(name);
-            assert_eq!(with.len(), 1, "{variables}: {name} {with:?}");
-            with[0]
-        };
-        let end = |name: &str| {
-            let (_, task) = only(name);
-            (task.state, task.polls)
-        };
-        // The one that is awaited alone, and the two inside of `outer`.
-        let (outer, task) = only("outer");
-        assert_eq!((task.state, task.polls, task.parent), (FINISHED, 4, 0));
-        let waits: Vec<_> = named("waits")
-            .iter()
-            .map(|(_, task)| (task.parent, task.state, task.polls))
-            .collect();
-        assert_eq!(
-            waits,
-            [(0, FINISHED, 3), (outer, FINISHED, 3), (outer, FINISHED, 2)]
-        );
-        let (selects, _) = only("selects");
-        assert_eq!(
-            (end("slow"), only("slow").1.parent),
-            ((DROPPED, 2), selects)
-        );
-        assert_eq!(
-            (end("quick"), only("quick").1.parent),
-            ((FINISHED, 2), selects)
-        );
-        let (joins, _) = only("joins");
-        assert_eq!(
-            (end("joins"), end("left"), end("right")),
-            ((FINISHED, 5), (FINISHED, 3), (FINISHED, 5))
-        );
-        assert_eq!(
-            (only("left").1.parent, only("right").1.parent),
-            (joins, joins)
-        );
-        assert_eq!(end("panics"), (DROPPED, 2));
-        assert_eq!(named("untimed").len(), 0);
-        let (spawns, _) = only("spawns");
-        assert_eq!(
-            (only("child").1.parent, only("orphan").1.parent),
-            (spawns, 0)
-        );
-        assert_eq!(
-            (end("boxed"), end("dropped")),
-            ((FINISHED, 2), (DROPPED, 1))
-        );
+        let tasks = NamedTasks { tasks };
+        check_awaited_tasks(&tasks);
+        check_combined_tasks(&tasks);
+        check_moved_tasks(&tasks);
         // One of each was never polled. It has a note if it is in no totals.
         for (name, polls) in [("boxes", 3), ("makes", 5)] {
-            let ends: Vec<_> = named(name)
+            let ends: Vec<_> = tasks
+                .all(name)
                 .iter()
                 .map(|(_, task)| (task.state, task.polls))
                 .collect();
             let wanted = [(FINISHED, polls), (DROPPED, 0)];
             let count = if variables == "FDR_KEEP=0" { 2 } else { 1 };
-            assert_eq!(ends, wanted[..count], "{variables} {name}");
+            assert_eq!(ends, wanted[..count], "{name}");
         }
-        assert_eq!(named("makes_untimed").len(), 0);
-        let (_, moves) = only("moves");
-        assert_eq!((moves.state, moves.polls), (FINISHED, 4));
-        assert_eq!(moves.threads.len(), 4);
-        let of_trait: Vec<_> = tasks
-            .values()
-            .filter(|task| task.name.ends_with("Service>::call"))
-            .collect();
-        assert_eq!(of_trait.len(), 1);
-        assert_eq!(end("left_open"), (task_state::WAITING, 2));
-
-        let rows = report(&folder, &[]);
-        let row = |name: &str| ends(&rows[&format!("tasks::{name}")]);
-        assert_eq!(row("waits"), [3, 0, 0], "{variables}");
-        assert_eq!(
-            (row("slow"), row("panics")),
-            ([0, 1, 0], [0, 1, 0]),
-            "{variables}"
-        );
-        assert_eq!(
-            (row("never polled"), row("moves")),
-            ([0, 1, 0], [1, 0, 0]),
-            "{variables}"
-        );
-        for name in ["never polled", "boxes", "makes"] {
-            let row = &rows[&format!("tasks::{name}")];
-            assert_eq!(row["never_polled"], 1, "{variables} {name}");
-        }
-        assert_eq!(
-            (row("boxes"), row("makes")),
-            ([1, 1, 0], [1, 1, 0]),
-            "{variables}"
-        );
-        assert_eq!(row("left_open"), [0, 0, 1], "{variables}");
-        let trace = folder.only_trace();
-        let table = fdr(&["report".as_ref(), "--tasks".as_ref(), trace.as_os_str()]);
-        assert!(
-            table.contains("3 tasks never polled: 1 of tasks::"),
-            "{table}"
-        );
-        // What is counted of tasks is no function of the other report.
-        let table = fdr(&["report".as_ref(), folder.only_trace().as_os_str()]);
-        assert!(
-            !table.contains("tasks}") && table.contains("(--tasks)"),
-            "{table}"
-        );
+        check_report(&folder);
     }
 }
 
+/// The one that is awaited alone, and the two inside of `outer`.
+fn check_awaited_tasks(tasks: &NamedTasks) {
+    let (outer, task) = tasks.only("outer");
+    assert_eq!((task.state, task.polls, task.parent), (FINISHED, 4, 0));
+    let waits: Vec<_> = tasks
+        .all("waits")
+        .iter()
+        .map(|(_, task)| (task.parent, task.state, task.polls))
+        .collect();
+    assert_eq!(
+        waits,
+        [(0, FINISHED, 3), (outer, FINISHED, 3), (outer, FINISHED, 2)]
+    );
+}
+
+/// Tasks of `select!` and `join!`, and one that panics.
+fn check_combined_tasks(tasks: &NamedTasks) {
+    let selects = tasks.id("selects");
+    assert_eq!(
+        (tasks.end("slow"), tasks.parent("slow")),
+        ((DROPPED, 2), selects)
+    );
+    assert_eq!(
+        (tasks.end("quick"), tasks.parent("quick")),
+        ((FINISHED, 2), selects)
+    );
+    let joins = tasks.id("joins");
+    assert_eq!(
+        (tasks.end("joins"), tasks.end("left"), tasks.end("right")),
+        ((FINISHED, 5), (FINISHED, 3), (FINISHED, 5))
+    );
+    assert_eq!(
+        (tasks.parent("left"), tasks.parent("right")),
+        (joins, joins)
+    );
+    assert_eq!(tasks.end("panics"), (DROPPED, 2));
+}
+
+/// Tasks that are spawned, boxed, dropped, moved and left open, and functions without tasks.
+fn check_moved_tasks(tasks: &NamedTasks) {
+    assert_eq!(tasks.all("untimed").len(), 0);
+    let spawns = tasks.id("spawns");
+    assert_eq!((tasks.parent("child"), tasks.parent("orphan")), (spawns, 0));
+    assert_eq!(
+        (tasks.end("boxed"), tasks.end("dropped")),
+        ((FINISHED, 2), (DROPPED, 1))
+    );
+    assert_eq!(tasks.all("makes_untimed").len(), 0);
+    let (_, moves) = tasks.only("moves");
+    assert_eq!((moves.state, moves.polls), (FINISHED, 4));
+    assert_eq!(moves.threads.len(), 4);
+    let of_trait = tasks
+        .tasks
+        .values()
+        .filter(|task| task.name.ends_with("Service>::call"));
+    assert_eq!(of_trait.count(), 1);
+    assert_eq!(tasks.end("left_open"), (task_state::WAITING, 2));
+}
+
+fn check_report(folder: &Folder) {
+    let rows = report(folder, &[]);
+    for (name, wanted) in [
+        ("waits", [3, 0, 0]),
+        ("slow", [0, 1, 0]),
+        ("panics", [0, 1, 0]),
+        ("never polled", [0, 1, 0]),
+        ("moves", [1, 0, 0]),
+        ("boxes", [1, 1, 0]),
+        ("makes", [1, 1, 0]),
+        ("left_open", [0, 0, 1]),
+    ] {
+        assert_eq!(ends(&rows[&format!("tasks::{name}")]), wanted, "{name}");
+    }
+    for name in ["never polled", "boxes", "makes"] {
+        let row = &rows[&format!("tasks::{name}")];
+        assert_eq!(row["never_polled"], 1, "{name}");
+    }
+    let trace = folder.only_trace();
+    let table = fdr(&["report".as_ref(), "--tasks".as_ref(), trace.as_os_str()]);
+    assert!(
+        table.contains("3 tasks never polled: 1 of tasks::"),
+        "{table}"
+    );
+    // What is counted of tasks is no function of the other report.
+    let table = fdr(&["report".as_ref(), trace.as_os_str()]);
+    assert!(
+        !table.contains("tasks}") && table.contains("(--tasks)"),
+        "{table}"
+    );
+}
+
 /// A number that the program printed.
-fn printed(text: &str, what: &str) -> u64 {
+fn printed(text: &str, label: &str) -> u64 {
     let mut words = text.split_whitespace();
-    let _ = words.find(|word| *word == what);
-    words.next().and_then(|word| word.parse().ok()).expect(what)
+    let _ = words.find(|word| *word == label);
+    words
+        .next()
+        .and_then(|word| word.parse().ok())
+        .expect(label)
 }
 
 /// Tasks that leave no note are counted, so the sums are exact whatever the ring holds.

@@ -57,23 +57,30 @@ fn calls_of_a_task_are_shown_alone() {
             _ => None,
         })
         .collect();
-    let of = |name: &str, more: &[&str]| calls(&folder, &numbers[&format!("tasks::{name}")], more);
+    let counts_of =
+        |name: &str, more: &[&str]| calls(&folder, &numbers[&format!("tasks::{name}")], more);
     // `waits` was polled thrice for a task outside, too.
-    assert_eq!(of("outer", &[]), counts(&[("outer", 4), ("waits", 5)]));
     assert_eq!(
-        of("outer", &["--filter", "*waits"]),
+        counts_of("outer", &[]),
+        counts(&[("outer", 4), ("waits", 5)])
+    );
+    assert_eq!(
+        counts_of("outer", &["--filter", "*waits"]),
         counts(&[("waits", 5)])
     );
-    let nested = of("outer", &["--function", "*waits"]);
+    let nested = counts_of("outer", &["--function", "*waits"]);
     assert_eq!(nested, counts(&[("waits", 5)]));
-    assert_eq!(of("moves", &[]), counts(&[("moves", 4)]));
+    assert_eq!(counts_of("moves", &[]), counts(&[("moves", 4)]));
     assert_eq!(
-        of("selects", &[]),
+        counts_of("selects", &[]),
         counts(&[("quick", 2), ("selects", 2), ("slow", 2)])
     );
-    assert_eq!(of("panics", &[]), counts(&[("panics", 2)]));
+    assert_eq!(counts_of("panics", &[]), counts(&[("panics", 2)]));
     // The child was polled outside of its parent, so the orphan has no parent.
-    assert_eq!(of("spawns", &[]), counts(&[("child", 2), ("spawns", 2)]));
+    assert_eq!(
+        counts_of("spawns", &[]),
+        counts(&[("child", 2), ("spawns", 2)])
+    );
     // Records are those of the polls, too.
     let trace = folder.only_trace();
     let words = ["replay", "--records", "--task", &numbers["tasks::outer"]];

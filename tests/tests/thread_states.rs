@@ -87,12 +87,12 @@ fn states_agree_with_what_the_system_counts() {
         ..
     } = Trace::read(&trace);
     let switches = &info.schedule.switches;
-    let mut seen = 0;
+    let mut count = 0;
     for line in outcome.stdout.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let id: u64 = words[1].parse().expect("a thread");
         let cpu: u64 = words[2].parse().expect("ns");
-        let thread = threads.iter().find(|of| of["id"] == id);
+        let thread = threads.iter().find(|thread| thread["id"] == id);
         let thread = thread.expect("the thread");
         let states = &thread["states"];
         let [running, preempted, waiting, unknown] = times(states);
@@ -124,19 +124,19 @@ fn states_agree_with_what_the_system_counts() {
             running + slack >= cpu && running <= cpu + slack + stolen,
             "{line}: ran {running} ns by the trace, {cpu} ns by the system; its host took {stolen} ns"
         );
-        seen += 1;
+        count += 1;
     }
-    assert_eq!(seen, 8);
+    assert_eq!(count, 8);
     let functions = report(&trace, &["--window"]);
     let functions = functions["functions"].as_array().expect("functions");
-    let of = |name: &str| {
+    let shares = |name: &str| {
         let full = format!("states::{name}");
         let row = functions.iter().find(|row| row["name"] == *full);
         times(&row.expect("the function")["states"]["self"])
     };
-    let [running, preempted, waiting, _] = of("spin");
+    let [running, preempted, waiting, _] = shares("spin");
     assert!(running > 0 && waiting <= (running + preempted) / 10);
-    let [running, _, waiting, _] = of("sleep");
+    let [running, _, waiting, _] = shares("sleep");
     assert!(waiting > 4 * running, "{waiting} {running}");
 }
 

@@ -12,7 +12,7 @@ fn strands(folder: &Folder, variables: &str, ways: &[&str]) -> Outcome {
 }
 
 fn numbers(outcome: &Outcome, key: &str) -> Vec<u64> {
-    let words = facts::one(&outcome.stdout, key);
+    let words = facts::only_line(&outcome.stdout, key);
     words.iter().map(|word| facts::number(word)).collect()
 }
 

@@ -10,6 +10,8 @@ use fdr_tests::support::program::{Program, Running, fdr};
 use fdr_tests::support::wait::until;
 use serde_json::Value;
 
+use crate::control::call;
+
 const VARIABLES: &str = "FDR=1 FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/ FDR_SIGNAL=none";
 
 fn start(folder: &Folder, path: &str, variables: &str, arguments: &[&str]) -> Running {
@@ -26,11 +28,6 @@ fn controlled(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
         variables,
         arguments,
     )
-}
-
-fn call(program: &mut Running, count: u64) {
-    program.tell(&format!("call {count}"));
-    assert_eq!(program.line(), "done");
 }
 
 /// `fdr top` of that process. It runs until the process ends.
@@ -61,8 +58,8 @@ fn number(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value}"))
 }
 
-fn sum(rows: &Value, of: impl Fn(&Value) -> u64) -> u64 {
-    rows.as_array().expect("rows").iter().map(of).sum()
+fn sum(rows: &Value, number: impl Fn(&Value) -> u64) -> u64 {
+    rows.as_array().expect("rows").iter().map(number).sum()
 }
 
 /// The names of all fields.
@@ -153,9 +150,9 @@ fn samples_lose_no_call_until_the_end() {
             counted
         );
         // All intervals together are what happened since the first look.
-        let exactly = |document: &Value, of: &dyn Fn(&Value) -> u64| {
+        let exactly = |document: &Value, number_of: &dyn Fn(&Value) -> u64| {
             let row = row(&document["functions"], "controlled::exactly");
-            if row.is_null() { 0 } else { of(row) }
+            if row.is_null() { 0 } else { number_of(row) }
         };
         let of_intervals = |row: &Value| number(&row["interval"]["calls"]);
         let new: u64 = documents
@@ -267,7 +264,7 @@ fn open_calls_count_and_threads_have_states() {
 }
 
 #[test]
-fn who_can_not_be_watched_is_told_why() {
+fn unwatchable_processes_are_reported() {
     let folder = Folder::new("top-refused");
     let refused = |process: u32| {
         let outcome = top(&folder, process, &["--once"]).run();

@@ -269,7 +269,7 @@ fn two_threads_may_be_in_one_span() {
     let (trace, _) = run(&folder, "FDR=1 FDR_KEEP=0", "threads");
     let mut fields = 0;
     for name in ["one", "two"] {
-        let told = format!("!spans::spans.rs 0 3 message=\"in {name}\"");
+        let message = format!("!spans::spans.rs 0 3 message=\"in {name}\"");
         let mut story = story(&trace, trace.thread(name));
         // The thread that comes first has the fields.
         story.retain(|line| {
@@ -280,7 +280,7 @@ fn two_threads_may_be_in_one_span() {
         let wanted = [
             "spans::shared",
             "spans::child",
-            &told,
+            &message,
             "/spans::child",
             "/spans::shared",
         ];
@@ -301,10 +301,10 @@ fn two_threads_may_be_in_one_span() {
 #[test]
 fn spans_are_off_until_enabled() {
     let folder = Folder::new("tracing-late");
-    let (trace, said) = run(&folder, "", "late");
+    let (trace, stdout) = run(&folder, "", "late");
     assert!(
-        said.starts_with("level off\non true\nlevel trace\n"),
-        "{said}"
+        stdout.starts_with("level off\non true\nlevel trace\n"),
+        "{stdout}"
     );
     let wanted = [
         "spans::work",
@@ -413,8 +413,8 @@ fn spans_are_off_once_the_ring_is_lost() {
     let program = Program::new(SPANS, &folder).set("FDR=1 FDR_DIR=.");
     let outcome = program.args(&["cut"]).run().ok();
     assert!(outcome.stdout.contains("on 0\non 0\n"), "{outcome:?}");
-    let said = outcome.stderr.matches("recording has ended").count();
-    assert_eq!(said, 1, "{outcome:?}");
+    let count = outcome.stderr.matches("recording has ended").count();
+    assert_eq!(count, 1, "{outcome:?}");
 }
 
 #[test]

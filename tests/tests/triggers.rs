@@ -66,7 +66,11 @@ fn slow_call(trace: &Trace) -> SlowCall<'_> {
 fn calls_of(trace: &Trace, thread: u64, function: &str) -> Vec<(u64, u64)> {
     let lane = trace.threads.iter().find(|lane| lane.thread.id.0 == thread);
     let lane = lane.expect("the thread");
-    let id = trace.info.functions.iter().find(|of| of.name == function);
+    let id = trace
+        .info
+        .functions
+        .iter()
+        .find(|known| known.name == function);
     let id = id.expect("the function").id.0;
     let (mut open, mut calls) = (Vec::new(), Vec::new());
     for (&edge, &time) in lane.edges.iter().zip(&lane.times) {
@@ -81,7 +85,7 @@ fn calls_of(trace: &Trace, thread: u64, function: &str) -> Vec<(u64, u64)> {
 
 /// The tick of a named moment.
 fn mark(trace: &Trace, name: &str) -> u64 {
-    let moment = trace.info.moments.iter().find(|of| of.name == name);
+    let moment = trace.info.moments.iter().find(|moment| moment.name == name);
     let moment = moment.unwrap_or_else(|| panic!("{name}: {:?}", trace.info.moments));
     moment.time.0
 }
@@ -107,10 +111,10 @@ fn slow_calls_make_one_trace_each() {
         })
         .collect();
     for (program, (way, folder)) in programs.into_iter().zip(WAYS.into_iter().zip(&folders)) {
-        let said = program.wait_for_line("wrote");
+        let message = program.wait_for_line("wrote");
         assert!(
-            said.contains("dropped; triggered::handle>300ms +1s: triggered::handle took "),
-            "{said}"
+            message.contains("dropped; triggered::handle>300ms +1s: triggered::handle took "),
+            "{message}"
         );
         let _ = program.end().ok();
         let trace = only_trace(folder);

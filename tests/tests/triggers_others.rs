@@ -37,8 +37,9 @@ fn run(folder: &Folder, variables: &str, trigger: &str, lines: &[&str]) -> Outco
 }
 
 fn count(outcome: &Outcome, beginning: &str) -> usize {
-    let said = outcome.recorder_lines();
-    said.iter()
+    let lines = outcome.recorder_lines();
+    lines
+        .iter()
         .filter(|line| line.starts_with(beginning))
         .count()
 }
@@ -53,9 +54,9 @@ fn the_exit() {
         let folder = Folder::new("trigger-exit");
         let outcome = run(&folder, "", trigger, &["quick 10"]);
         assert_eq!(reasons(&folder), wanted, "{trigger}");
-        let told = count(&outcome, &format!("no trigger fired: {trigger}"));
+        let unfired = count(&outcome, &format!("no trigger fired: {trigger}"));
         assert_eq!(
-            told,
+            unfired,
             usize::from(trigger.starts_with("panic")),
             "{outcome:?}"
         );
@@ -98,8 +99,8 @@ fn memory() {
     let mut program = start(&folder, "FDR_DIR=/dev/shm", "rss>200M /0");
     tell(&mut program, "quick 10");
     tell(&mut program, "grow 256");
-    let said = program.wait_for_line("wrote");
-    assert!(said.contains("rss>200M"), "{said}");
+    let line = program.wait_for_line("wrote");
+    assert!(line.contains("rss>200M"), "{line}");
     // It does not fire again while the memory stays.
     tell(&mut program, "grow 1");
     let _ = program.end().ok();
@@ -191,7 +192,7 @@ fn missing_folders_are_reported_once() {
 }
 
 #[test]
-fn a_full_disk_is_told_of_once() {
+fn a_full_disk_is_reported_once() {
     // Nothing fits there, however early the first trace is made.
     let mount = "mkdir small && mount -t tmpfs -o size=64K none small && ! cat /dev/zero >small/full 2>small.log";
     if !crate::faults_support::may("a full disk", mount) {
@@ -209,12 +210,12 @@ fn a_full_disk_is_told_of_once() {
     tell(&mut program, "quick 20000");
     tell(&mut program, "many 4 500");
     let outcome = program.end().ok();
-    let said = outcome.recorder_lines();
+    let lines = outcome.recorder_lines();
     assert!(
-        said.len() == 1 && said[0].contains("No space left"),
+        lines.len() == 1 && lines[0].contains("No space left"),
         "{outcome:?}"
     );
-    let left = said[0].rsplit(' ').next().expect("the ring");
+    let left = lines[0].rsplit(' ').next().expect("the ring");
     fs::remove_file(left).expect("the ring is left");
 }
 
@@ -235,14 +236,14 @@ fn bad_triggers_are_one_line() {
         let mut program = program.set("FDR=1").env(variable, value).start();
         tell(&mut program, "slow 100");
         let outcome = program.end().ok();
-        let said = outcome.recorder_lines();
-        assert_eq!(said.len(), 1, "{outcome:?}");
+        let lines = outcome.recorder_lines();
+        assert_eq!(lines.len(), 1, "{outcome:?}");
         assert!(
-            said[0].starts_with(&format!("{variable}={value:?}: ")),
+            lines[0].starts_with(&format!("{variable}={value:?}: ")),
             "{outcome:?}"
         );
         assert!(
-            said[0].contains(wanted) && said[0].ends_with("recording is off"),
+            lines[0].contains(wanted) && lines[0].ends_with("recording is off"),
             "{outcome:?}"
         );
         assert!(folder.names().is_empty());
@@ -254,15 +255,15 @@ fn bad_triggers_are_one_line() {
         "triggered::handle>1ms",
         &["slow 10"],
     );
-    let said = outcome.recorder_lines();
+    let recorder_lines = outcome.recorder_lines();
     assert!(
-        said.len() == 1 && said[0].contains("FDR_MODE=stream hands over all"),
+        recorder_lines.len() == 1 && recorder_lines[0].contains("FDR_MODE=stream hands over all"),
         "{outcome:?}"
     );
 }
 
 #[test]
-fn triggers_that_can_never_fire_are_told_of() {
+fn triggers_that_never_fire_are_reported() {
     for (trigger, filter, wanted) in [
         ("triggered::handel>50ms", "1", "nearest: triggered::handle"),
         ("triggered::untimed>50ms", "1", "no function with durations"),
@@ -275,11 +276,11 @@ fn triggers_that_can_never_fire_are_told_of() {
             trigger,
             &["slow 100", "untimed"],
         );
-        let said = outcome.recorder_lines();
+        let lines = outcome.recorder_lines();
         let begins = format!("trigger {trigger}: ");
-        let tells = said[0].starts_with(&begins) && said[0].contains(wanted);
+        let tells = lines[0].starts_with(&begins) && lines[0].contains(wanted);
         assert!(tells, "{outcome:?}");
-        assert_eq!(said[1..], [format!("no trigger fired: {trigger}")]);
+        assert_eq!(lines[1..], [format!("no trigger fired: {trigger}")]);
         assert!(folder.names().is_empty(), "{:?}", folder.names());
     }
 }

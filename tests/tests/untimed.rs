@@ -177,10 +177,10 @@ fn conversions_keep_untimed_or_report_it() {
             .args([&out, &trace])
             .output()
             .expect("the tool");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        let lost = said.contains("2 functions that are untimed");
-        assert_eq!(lost, !keeps, "{target}: {said}");
+        let messages = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{messages}");
+        let lost = messages.contains("2 functions that are untimed");
+        assert_eq!(lost, !keeps, "{target}: {messages}");
         let rows = report(&out);
         let leaf = &rows["leaves::leaf"];
         assert_eq!(

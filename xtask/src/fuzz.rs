@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_told() {
+    fn a_finding_is_reported() {
         let log = "INFO: Seed: 1\nthread 'main' (7) panicked at formats/src/bytes.rs:12:5:\n\
                    index out of bounds\nnote: run with RUST_BACKTRACE=1\n==7== ERROR: libFuzzer: deadly signal\n\
                    artifact_prefix='x/'; Test unit written to x/crash-ab\nBase64: AA==\n";

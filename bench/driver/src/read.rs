@@ -3,7 +3,7 @@
 //! tool runs on one core or on all. Other people's readers, if they are installed, read a shorter trace of the same
 //! calls.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use xtask::process::{cargo, command, on_path, run as run_command, target};
 
@@ -100,107 +100,152 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     run_command(&mut cargo(
         "build --release --package fdr-cli --bin fdr --example generate_trace --example uftrace_folder",
     ))?;
-    let tool = target()?.join("release/fdr");
     let heads = "reader | M records | threads | bytes/record | s | M records/s | CPU s | M records/CPU s | peak MiB";
-    let mut table = Table::new(heads);
-    let mut ask =
-        |trace: &Trace, name: &str, program: &Path, words: &str, input: &Path| -> Result<()> {
-            let label = format!("{name} {}", words.replace("--quiet --force ", ""));
-            eprintln!("{label}");
-            let out = trace.beside("out");
-            let took = bench.took(ROUNDS, program, words, [input, &out]);
-            remove(&out);
-            let (took, millions) = (took?, trace.records as f64 / 1e6);
-            table.add([
-                label,
-                format!("{millions:.0}"),
-                trace.threads.to_string(),
-                format!("{:.1}", size(input) as f64 / trace.records as f64),
-                format!("{:.2}", took.seconds),
-                format!("{:.2}", millions / took.seconds),
-                format!("{:.2}", took.cpu_seconds),
-                format!("{:.2}", millions / took.cpu_seconds.max(0.001)),
-                format!("{:.1}", took.peak_mib),
-            ]);
-            Ok(())
-        };
-    let generate = |millions: u64, threads| {
-        Trace::generate(millions.min(options.records) * 1_000_000, threads)
+    let mut readings = Readings {
+        bench,
+        tool: target()?.join("release/fdr"),
+        most_records: options.records,
+        table: Table::new(heads),
     };
-    let to = |target: &str| format!("convert --quiet --force -o OUT IN --to {target}");
-    for threads in THREADS {
-        let trace = generate(options.records, threads)?;
-        for words in READS {
-            ask(&trace, "fdr", &tool, words, &trace.path)?;
-        }
-    }
-    for threads in THREADS {
-        let trace = generate(CONVERTED_MILLIONS, threads)?;
-        // The other formats of several threads only.
-        let targets = if threads > 1 {
-            &TARGETS[..]
-        } else {
-            &TARGETS[..2]
-        };
-        for target in targets {
-            ask(&trace, "fdr", &tool, &to(target), &trace.path)?;
-        }
-        let formats = targets.iter().filter(|target| !target.contains("-j"));
-        for target in formats {
-            let made = trace.beside("made");
-            bench.took(1, &tool, &to(target), [&trace.path, &made])?;
-            ask(
-                &trace,
-                &format!("fdr, of {target},"),
-                &tool,
-                "verify IN",
-                &made,
-            )?;
-            remove(&made);
-        }
-    }
-    let trace = generate(PEERS_MILLIONS, 4)?;
-    let own = READS
-        .iter()
-        .filter(|words| !words.contains("-j"))
-        .map(|&words| words.to_owned());
-    for words in own.chain([to("xray")]) {
-        ask(&trace, "fdr", &tool, &words, &trace.path)?;
-    }
-    let mut notes = Vec::new();
-    for (programs, package, maker, questions) in PEERS {
-        let Some((name, path)) = programs
-            .iter()
-            .find_map(|name| Some((name, on_path(name)?)))
-        else {
-            notes.push(format!("{}: not installed ({package})", programs[0]));
-            continue;
-        };
-        let theirs = trace.beside("theirs");
-        if maker.starts_with("examples/") {
-            let maker = target()?.join("release").join(maker);
-            run_command(command(maker).args([&trace.path, &theirs]))?;
-        } else if !maker.is_empty() {
-            bench.took(1, &tool, &to(maker), [&trace.path, &theirs])?;
-        }
-        let input = match maker {
-            "" => &trace.path,
-            _ => &theirs,
-        };
-        for words in questions {
-            if let Err(error) = ask(&trace, name, &path, words, input) {
-                notes.push(format!("{name} {words}: {}", last_line(&error.to_string())));
-            }
-        }
-        remove(&theirs);
-    }
+    readings.read_native()?;
+    readings.convert()?;
+    let notes = readings.compare_peers()?;
     println!(
         "{}; medians of {ROUNDS} readings of a file in the page cache\n\n{}",
         machine(),
-        table.text()
+        readings.table.text()
     );
     notes.iter().for_each(|note| println!("{note}"));
     Ok(())
+}
+
+/// The command line of a conversion to the target.
+fn conversion(target: &str) -> String {
+    format!("convert --quiet --force -o OUT IN --to {target}")
+}
+
+struct Readings {
+    bench: Program,
+    tool: PathBuf,
+    /// In millions.
+    most_records: u64,
+    table: Table,
+}
+
+impl Readings {
+    fn generate(&self, millions: u64, threads: u32) -> Result<Trace> {
+        Trace::generate(millions.min(self.most_records) * 1_000_000, threads)
+    }
+
+    /// Measures a command line on `input`, which has the records of the trace, and adds a row.
+    fn measure(
+        &mut self,
+        trace: &Trace,
+        name: &str,
+        program: &Path,
+        words: &str,
+        input: &Path,
+    ) -> Result<()> {
+        let label = format!("{name} {}", words.replace("--quiet --force ", ""));
+        eprintln!("{label}");
+        let out = trace.beside("out");
+        let took = self.bench.took(ROUNDS, program, words, [input, &out]);
+        remove(&out);
+        let (took, millions) = (took?, trace.records as f64 / 1e6);
+        self.table.add([
+            label,
+            format!("{millions:.0}"),
+            trace.threads.to_string(),
+            format!("{:.1}", size(input) as f64 / trace.records as f64),
+            format!("{:.2}", took.seconds),
+            format!("{:.2}", millions / took.seconds),
+            format!("{:.2}", took.cpu_seconds),
+            format!("{:.2}", millions / took.cpu_seconds.max(0.001)),
+            format!("{:.1}", took.peak_mib),
+        ]);
+        Ok(())
+    }
+
+    /// Measures the tool on the trace itself.
+    fn measure_tool(&mut self, trace: &Trace, words: &str) -> Result<()> {
+        let tool = self.tool.clone();
+        self.measure(trace, "fdr", &tool, words, &trace.path)
+    }
+
+    fn read_native(&mut self) -> Result<()> {
+        for threads in THREADS {
+            let trace = self.generate(self.most_records, threads)?;
+            for words in READS {
+                self.measure_tool(&trace, words)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Conversions to each format, and the verdict of the converted traces.
+    fn convert(&mut self) -> Result<()> {
+        let tool = self.tool.clone();
+        for threads in THREADS {
+            let trace = self.generate(CONVERTED_MILLIONS, threads)?;
+            // The other formats of several threads only.
+            let targets = if threads > 1 {
+                &TARGETS[..]
+            } else {
+                &TARGETS[..2]
+            };
+            for target in targets {
+                self.measure_tool(&trace, &conversion(target))?;
+            }
+            for target in targets.iter().filter(|target| !target.contains("-j")) {
+                let made = trace.beside("made");
+                self.bench
+                    .took(1, &tool, &conversion(target), [&trace.path, &made])?;
+                let name = format!("fdr, of {target},");
+                self.measure(&trace, &name, &tool, "verify IN", &made)?;
+                remove(&made);
+            }
+        }
+        Ok(())
+    }
+
+    /// The tool and other people's readers on the shorter trace. Returns a line for each that is missing or fails.
+    fn compare_peers(&mut self) -> Result<Vec<String>> {
+        let trace = self.generate(PEERS_MILLIONS, 4)?;
+        for words in READS.iter().filter(|words| !words.contains("-j")) {
+            self.measure_tool(&trace, words)?;
+        }
+        self.measure_tool(&trace, &conversion("xray"))?;
+        let mut notes = Vec::new();
+        for (programs, package, maker, questions) in PEERS {
+            let Some((name, path)) = programs
+                .iter()
+                .find_map(|name| Some((name, on_path(name)?)))
+            else {
+                notes.push(format!("{}: not installed ({package})", programs[0]));
+                continue;
+            };
+            let theirs = trace.beside("theirs");
+            if maker.starts_with("examples/") {
+                let maker = target()?.join("release").join(maker);
+                run_command(command(maker).args([&trace.path, &theirs]))?;
+            } else if !maker.is_empty() {
+                let words = conversion(maker);
+                self.bench
+                    .took(1, &self.tool, &words, [&trace.path, &theirs])?;
+            }
+            let input = match maker {
+                "" => &trace.path,
+                _ => &theirs,
+            };
+            for words in questions {
+                if let Err(error) = self.measure(&trace, name, &path, words, input) {
+                    notes.push(format!("{name} {words}: {}", last_line(&error.to_string())));
+                }
+            }
+            remove(&theirs);
+        }
+        Ok(notes)
+    }
 }
 
 #[cfg(test)]

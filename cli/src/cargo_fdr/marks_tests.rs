@@ -177,14 +177,14 @@ fn marks_are_found_after_edits() {
         );
         assert!(!found.contains("auto"), "{found}");
     }
-    for kept in [
+    for line in [
         "#[fdr::traced]\nfn a() {}",
         "#[fdr::traced(always)] fn a() {}",
         "// #[fdr::traced(auto)]\nfn a() {}",
         "const A: &str = \"#[fdr::traced(auto)]\";",
         "#[other(auto)] fn a() {}",
     ] {
-        assert_eq!(removed(kept), None, "{kept}");
+        assert_eq!(removed(line), None, "{line}");
     }
 }
 
@@ -237,12 +237,12 @@ fn attributes_are_judged_as_by_the_compiler() {
                 #[traced(min_statements = 2)] impl B { fn one() { loop {} } fn two() { a(); b() }
                 #[traced(skip)] mod d { fn e() {} } }";
     let functions = functions(text, &Choice::default());
-    let said: Vec<String> = functions
+    let verdicts: Vec<String> = functions
         .iter()
         .map(|function| format!("{} {}", function.name, function.verdict))
         .collect();
     assert_eq!(
-        said,
+        verdicts,
         [
             "c::A::small left out by #[traced] around it: no loop, about 0 instructions",
             "c::A::large marked by #[traced] around it",

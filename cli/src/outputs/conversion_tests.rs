@@ -39,8 +39,8 @@ fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> ConvertedFiles
     list(folder, "", &mut files);
     files.sort();
     let threads: Vec<_> = tally.threads().collect();
-    let told = format!("{losses} {threads:?} {:?}", tally.diagnostics);
-    (files, told)
+    let report = format!("{losses} {threads:?} {:?}", tally.diagnostics);
+    (files, report)
 }
 
 fn list(folder: &Path, before: &str, files: &mut Vec<(String, Vec<u8>)>) {
@@ -55,11 +55,11 @@ fn list(folder: &Path, before: &str, files: &mut Vec<(String, Vec<u8>)>) {
 
 fn same_by_many(source: &dyn Source, what: &str) {
     for target in registry::targets() {
-        let (files, told) = made(source, target, 1);
+        let (files, report) = made(source, target, 1);
         assert!(!files.is_empty());
-        let (by_many, told_by_many) = made(source, target, 3);
+        let (by_many, report_of_many) = made(source, target, 3);
         assert!(files == by_many, "{what} to {}", target.name);
-        assert_eq!(told, told_by_many, "{what} to {}", target.name);
+        assert_eq!(report, report_of_many, "{what} to {}", target.name);
     }
 }
 
@@ -101,9 +101,9 @@ fn a_trace_of_many_batches_comes_in_order() {
     let source = MemoryTrace::new(&[(1, &one), (2, &two)]);
     for name in ["xray", "heph", "ctf"] {
         let target = registry::target(name).expect("a format");
-        let (files, told) = made(&source, target, 1);
+        let (files, report) = made(&source, target, 1);
         assert!(files.iter().map(|(_, bytes)| bytes.len()).sum::<usize>() > 500_000);
-        assert!((files, told) == made(&source, target, 3), "{name}");
+        assert!((files, report) == made(&source, target, 3), "{name}");
     }
 }
 

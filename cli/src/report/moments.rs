@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_told_beside_the_first_record() {
+    fn moments_are_reported_beside_the_first_record() {
         let mut info = TraceInfo::default();
         info.clock.anchor = Some((Ticks(0), 1_700_000_000_000_000_000));
         for (number, tick, name) in [(7, 500, "before"), (8, 2_000, "b\x1b[2J")] {

@@ -275,7 +275,7 @@ fn any_depth_may_be_open_at_the_end() {
 }
 
 #[test]
-fn threads_are_summed_and_can_be_told_apart() {
+fn threads_are_summed_or_shown_apart() {
     let one = [entry(0, 1), exit(10, 1)];
     let two = [entry(5, 1), exit(35, 1), entry(40, 2), exit(41, 2)];
     let mut trace = MemoryTrace::new(&[(11, &one), (12, &two)]);

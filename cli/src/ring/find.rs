@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_had_is_told() {
+    fn what_can_not_be_had_is_reported() {
         let error = |process| {
             rings(process, RingAccess::Reading)
                 .err()

@@ -144,18 +144,18 @@ fn windows_are_balanced_and_complete() {
                 to: Some(Ticks(to)),
                 ..ResolvedSelection::default()
             };
-            let given = calls_of(&select(seed, chosen));
+            let selected = calls_of(&select(seed, chosen));
             let inside = |call: &Call| (from..=to).contains(&call.time.0);
             let wanted: Vec<_> = all
                 .iter()
                 .filter(|(_, call)| inside(call))
                 .copied()
                 .collect();
-            let measured = given.iter().filter(|(_, call)| !call.synthetic);
+            let measured = selected.iter().filter(|(_, call)| !call.synthetic);
             assert_eq!(measured.copied().collect::<Vec<_>>(), wanted, "seed {seed}");
             for thread in 7..10 {
                 let mut open: Vec<FunctionId> = Vec::new();
-                for (_, call) in given.iter().filter(|(id, _)| id.0 == thread) {
+                for (_, call) in selected.iter().filter(|(id, _)| id.0 == thread) {
                     assert!(inside(call), "seed {seed}: {call:?}");
                     match call.edge {
                         Edge::Entry => open.push(call.function),
@@ -178,13 +178,13 @@ fn calls_around_a_window_are_in_it() {
         ..ResolvedSelection::default()
     };
     let selected = Selected::new(Box::new(trace), chosen);
-    let given: Vec<_> = calls_of(&selected)
+    let calls: Vec<_> = calls_of(&selected)
         .into_iter()
         .map(|(_, call)| call)
         .collect();
     let synthetic = crate::testing::synthetic;
     assert_eq!(
-        given,
+        calls,
         [entry(200, 1), entry(200, 2), exit(300, 2), exit(300, 1)].map(synthetic)
     );
     assert_eq!(times(&selected), [(1, 100, 0), (2, 100, 100)]);
@@ -208,7 +208,7 @@ fn inside_means_a_function_and_its_callees() {
         entry(195, 4),
         exit(200, 4),
     ];
-    let of = |within: &[&str], filter: Option<&str>| {
+    let selected_calls = |within: &[&str], filter: Option<&str>| {
         let chosen = ResolvedSelection {
             within: within
                 .iter()
@@ -218,12 +218,12 @@ fn inside_means_a_function_and_its_callees() {
             ..ResolvedSelection::default()
         };
         let trace = MemoryTrace::new(&[(7, &calls)]);
-        let given = calls_of(&Selected::new(Box::new(trace), chosen));
-        let given = given.into_iter().map(|(_, call)| call);
+        let calls = calls_of(&Selected::new(Box::new(trace), chosen));
+        let calls = calls.into_iter().map(|(_, call)| call);
         let tell = |call: Call| (call.time.0, call.function.0, call.edge == Edge::Entry);
-        given.map(tell).collect::<Vec<_>>()
+        calls.map(tell).collect::<Vec<_>>()
     };
-    let inside = of(&["#2"], None);
+    let inside = selected_calls(&["#2"], None);
     let wanted = [
         (110, 2, true),
         (120, 3, true),
@@ -235,10 +235,13 @@ fn inside_means_a_function_and_its_callees() {
         (180, 2, false),
     ];
     assert_eq!(inside, wanted);
-    assert_eq!(of(&["#2"], Some("#3")), [(120, 3, true), (130, 3, false)]);
-    let all_but = of(&[], Some("-#3,-#4"));
+    assert_eq!(
+        selected_calls(&["#2"], Some("#3")),
+        [(120, 3, true), (130, 3, false)]
+    );
+    let all_but = selected_calls(&[], Some("-#3,-#4"));
     assert_eq!(all_but.len(), 5, "{all_but:?}");
-    assert_eq!(of(&["#9"], None), []);
+    assert_eq!(selected_calls(&["#9"], None), []);
 }
 
 #[test]
@@ -350,10 +353,10 @@ fn short_calls_belong_to_their_callers() {
             from: from.map(Ticks),
             ..ResolvedSelection::default()
         };
-        let said = format!("{chosen:?}");
+        let message = format!("{chosen:?}");
         let trace = Events(fdr_formats::TraceInfo::default(), events());
         let part = Selected::new(Box::new(trace), chosen);
         let tally = crate::tally::Tally::count(&part, &|_| {}).unwrap();
-        assert_eq!(tally.marks().short_calls, wanted, "{said}");
+        assert_eq!(tally.marks().short_calls, wanted, "{message}");
     }
 }

@@ -114,7 +114,7 @@ fn a_deep_recursion_has_an_end() {
 fn shallow_paths_stay_and_sums_hold() {
     // Every thread calls functions of its own, which call one another, so that each path is another one.
     let calls = |thread: u32| -> Vec<Call> {
-        let of = |nth: u32| {
+        let calls_of = |nth: u32| {
             let (time, function) = (u64::from(nth) * 10, thread * 100 + nth);
             [
                 entry(time, function),
@@ -125,26 +125,26 @@ fn shallow_paths_stay_and_sums_hold() {
                 exit(time + 8, function),
             ]
         };
-        (1..80).flat_map(of).collect()
+        (1..80).flat_map(calls_of).collect()
     };
     let lanes: Vec<(u64, Vec<Call>)> = (1..6).map(|id| (u64::from(id), calls(id))).collect();
     let lanes: Vec<_> = lanes.iter().map(|(id, calls)| (*id, &calls[..])).collect();
     let trace = MemoryTrace::new(&lanes);
     let none = Untimed::default();
-    let of = |jobs, most| {
+    let tree = |jobs, most| {
         let make = || Folder::new(&none, false).with_most(most);
         let folders = drive_parallel(&trace, jobs, make, &|_| {}).expect("in memory");
         lines(&trace, folders)
     };
-    let whole = of(1, 5000);
+    let whole = tree(1, 5000);
     assert_eq!(whole.lines().count(), 3 * 5 * 79);
     let sum = |text: &str| -> u64 {
         let value = |line: &str| line.rsplit(' ').next()?.parse::<u64>().ok();
         text.lines().filter_map(value).sum()
     };
     for most in [10, 395, 500, 1184, 1185] {
-        let some = of(1, most);
-        assert_eq!((of(2, most), of(3, most)), (some.clone(), some.clone()));
+        let some = tree(1, most);
+        assert_eq!((tree(2, most), tree(3, most)), (some.clone(), some.clone()));
         assert_eq!(sum(&some), sum(&whole));
         let stay: Vec<&str> = some.lines().filter(|line| !line.starts_with('[')).collect();
         assert_eq!(stay.len(), most);

@@ -99,7 +99,7 @@ pub(crate) fn golden(name: &str) -> String {
 /// Every trace among the golden files of all formats, with its format's name.
 pub(crate) fn goldens() -> Vec<(&'static str, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden");
-    let of = |format: &'static Format| {
+    let files = |format: &'static Format| {
         let entries = fs::read_dir(folder.join(format.name)).into_iter().flatten();
         let paths = entries.map(|entry| entry.expect("a readable folder").path());
         let mut traces: Vec<PathBuf> = paths
@@ -111,7 +111,7 @@ pub(crate) fn goldens() -> Vec<(&'static str, String)> {
             .into_iter()
             .map(move |path| (format.name, text(path)))
     };
-    registry::FORMATS.iter().flat_map(of).collect()
+    registry::FORMATS.iter().flat_map(files).collect()
 }
 
 /// Whatever is in a folder, hidden files too, in order.

@@ -211,6 +211,28 @@ impl<T: Copy + Default> CallStack<T> {
         followed.count
     }
 
+    /// Copies the open calls from `base` on into the window. Returns the place behind the innermost one.
+    #[inline(always)]
+    fn fill_window<U: FastPath<T>>(
+        &mut self,
+        window: &mut [OpenCall<T>; WINDOW],
+        base: usize,
+        user: &mut U,
+    ) -> usize {
+        // The stack was higher in between, so it has the room.
+        self.open.reserve(ROOM);
+        let near = self.open.get(base..).unwrap_or(&[]);
+        let first = 1 + near.len();
+        if let Some(window) = window.get_mut(1..first) {
+            window.copy_from_slice(near);
+        }
+        window[0].data = match base.checked_sub(1).and_then(|below| self.open.get(below)) {
+            Some(below) => below.data,
+            None => user.root(),
+        };
+        first
+    }
+
     /// Takes those steps as long as they are ordinary: entries, and exits of an innermost call that is
     /// not clipped. `UNTIMED`: some functions have no times.
     #[inline(never)]
@@ -225,18 +247,8 @@ impl<T: Copy + Default> CallStack<T> {
         // The steps can reach no place outside of the window, up or down. So an index under a mask needs
         // no test.
         let base = self.open.len().saturating_sub(ROOM - 1);
-        // The stack was higher in between, so it has the room.
-        self.open.reserve(ROOM);
-        let near = self.open.get(base..).unwrap_or(&[]);
-        let first = 1 + near.len();
         let window = &mut *window.0;
-        if let Some(window) = window.get_mut(1..first) {
-            window.copy_from_slice(near);
-        }
-        window[0].data = match base.checked_sub(1).and_then(|below| self.open.get(below)) {
-            Some(below) => below.data,
-            None => user.root(),
-        };
+        let first = self.fill_window(window, base, user);
         let (mut above, mut children, mut ended) = (first, self.children, 0_usize);
         for Step {
             ticks,

@@ -130,9 +130,9 @@ fn self_times_never_fall_below_zero() {
             ..enter(105, 7)
         },
     ] {
-        let (mut told, mut window) = (CallLog::default(), Window::default());
+        let (mut log, mut window) = (CallLog::default(), Window::default());
         let mut stack = CallStack::new();
-        stack.run(&mut window, &mut told, &[enter(100, 1)]);
+        stack.run(&mut window, &mut log, &[enter(100, 1)]);
         assert_eq!(stack.short_calls(Ticks(190), 90), 90);
         let mut calls = vec![later];
         if later.edge == Edge::Entry {
@@ -145,12 +145,8 @@ fn self_times_never_fall_below_zero() {
             enter(220, 2),
             exit(221, 2),
         ]);
-        stack.run(&mut window, &mut told, &calls);
-        assert!(
-            told.lines.contains(&"1 100 0".to_owned()),
-            "{:?}",
-            told.lines
-        );
+        stack.run(&mut window, &mut log, &calls);
+        assert!(log.lines.contains(&"1 100 0".to_owned()), "{:?}", log.lines);
     }
 }
 
@@ -192,7 +188,7 @@ fn behind_a_gap_calls_begin_with_exits() {
 }
 
 #[test]
-fn what_a_writer_added_is_told() {
+fn what_a_writer_added_is_reported() {
     let synthetic = |call| Call {
         synthetic: true,
         ..call
@@ -323,11 +319,11 @@ fn the_fast_path_equals_the_slow_path() {
         };
         let stack = || CallStack::new().with_untimed(untimed.clone());
         let (mut slow, mut fast) = (stack(), stack());
-        let (mut wanted, mut told) = (CallLog::default(), CallLog::default());
+        let (mut wanted, mut found) = (CallLog::default(), CallLog::default());
         let (mut window, mut rest) = (Window::default(), &calls[..]);
         while !rest.is_empty() {
             let (some, more) = rest.split_at(rest.len().min(1 + next(&mut seed) as usize % 700));
-            fast.run(&mut window, &mut told, some);
+            fast.run(&mut window, &mut found, some);
             for call in some {
                 match call.edge {
                     Edge::Entry => slow.enter(call, ()),
@@ -352,8 +348,8 @@ fn the_fast_path_equals_the_slow_path() {
             };
             rest = more;
         }
-        for (stack, told) in [(&mut slow, &mut wanted), (&mut fast, &mut told)] {
-            stack.finish(Some(Ticks(5000)), told);
+        for (stack, log) in [(&mut slow, &mut wanted), (&mut fast, &mut found)] {
+            stack.finish(Some(Ticks(5000)), log);
         }
         assert_eq!(
             (
@@ -369,8 +365,8 @@ fn the_fast_path_equals_the_slow_path() {
                 slow.synthetic()
             )
         );
-        assert_eq!(told.lines, wanted.lines, "round {round}");
-        (plain, all) = (plain + told.plain, all + calls.len());
+        assert_eq!(found.lines, wanted.lines, "round {round}");
+        (plain, all) = (plain + found.plain, all + calls.len());
     }
     assert!(plain * 2 > all, "{plain} of {all}");
 }

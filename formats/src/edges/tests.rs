@@ -67,7 +67,7 @@ fn nest(items: &[(usize, Item)]) -> (EdgeLog, Plan) {
         ..Thread::default()
     };
     let mut threads = vec![thread(0), thread(1), thread(2)];
-    let mut kept = EdgeLog::default();
+    let mut log = EdgeLog::default();
     if plan.may_overlap() {
         let mut counter = LaneCounter::new(&plan);
         for (thread, item) in items {
@@ -76,19 +76,19 @@ fn nest(items: &[(usize, Item)]) -> (EdgeLog, Plan) {
         let counts = counter.finish().expect("nothing is read");
         plan.add_lanes(&counts, &mut threads);
         for (at, thread) in threads.iter_mut().enumerate().skip(3) {
-            kept.lanes.push((thread.id.0, thread.name.clone()));
+            log.lanes.push((thread.id.0, thread.name.clone()));
             // The place of what it is given.
             thread.id = ThreadId(at as u64);
         }
     }
     let mut sorter = EdgeSorter::new(&plan, &threads);
     for (thread, item) in items {
-        let added = sorter.add(*thread, item, &mut kept, &mut Offsets);
-        added.expect("offsets can be told");
+        let added = sorter.add(*thread, item, &mut log, &mut Offsets);
+        added.expect("offsets can be counted");
     }
-    let finished = sorter.finish(&mut kept, &mut Offsets);
-    finished.expect("offsets can be told");
-    (kept, plan)
+    let finished = sorter.finish(&mut log, &mut Offsets);
+    finished.expect("offsets can be counted");
+    (log, plan)
 }
 
 fn item(start: u64, end: u64, function: u32) -> Item {
@@ -163,7 +163,7 @@ fn untimed_program(mut random: u64) -> Vec<Call> {
                 time += next(2) + u64::from(time == start);
                 calls.push(Call::exit(Ticks(time), FunctionId(function)));
                 // If the caller has the same start, no call without length may follow at this tick.
-                time += u64::from(open.last().is_some_and(|&(of, _)| of == start));
+                time += u64::from(open.last().is_some_and(|&(begin, _)| begin == start));
             }
             _ => {
                 calls.push(Call::entry(Ticks(time), FunctionId(function)));
@@ -188,8 +188,8 @@ fn untimed_siblings_stay_siblings() {
         for call in &calls {
             spans.call(call, &mut |span| items.push((0, item_of(span, 0))));
         }
-        let (kept, plan) = nest(&items);
-        assert_eq!(edges(&kept.calls[0]), edges(&calls), "seed {seed}");
+        let (log, plan) = nest(&items);
+        assert_eq!(edges(&log.calls[0]), edges(&calls), "seed {seed}");
         assert!(plan.lanes.iter().all(|&(_, count)| count == 0));
     }
 }
@@ -249,15 +249,15 @@ fn random_programs_come_back_as_they_were() {
                 spans.call(call, &mut |span| items.push((thread, item_of(span, 0))));
             }
         }
-        let (kept, plan) = nest(&items);
+        let (log, plan) = nest(&items);
         for (thread, calls) in threads
             .iter()
             .enumerate()
             .filter(|(_, calls)| !calls.is_empty())
         {
-            assert_eq!(&kept.calls[thread], calls, "seed {seed}, thread {thread}");
+            assert_eq!(&log.calls[thread], calls, "seed {seed}, thread {thread}");
         }
-        assert_eq!(kept.diagnostics, [""; 0]);
+        assert_eq!(log.diagnostics, [""; 0]);
         early += plan
             .threads
             .iter()
@@ -291,12 +291,12 @@ fn distant_ends_draw_nothing_into_runs() {
     // In order of entry, and with an end that is damaged.
     let mut items = vec![(0, item(0, u64::MAX, 9))];
     items.extend((1..100u64).map(|nth| (0, item(nth * 10, nth * 10 + 5, 1))));
-    let (kept, plan) = nest(&items);
+    let (log, plan) = nest(&items);
     assert_eq!(plan.threads[0].early.len(), 0);
     let mut wanted = vec![(0, 9)];
     wanted.extend((1..100).flat_map(|nth| [(nth * 10, 1), (nth * 10 + 5, -1)]));
     wanted.push((u64::MAX, -9));
-    assert_eq!(edges(&kept.calls[0]), wanted);
+    assert_eq!(edges(&log.calls[0]), wanted);
 }
 
 #[test]
@@ -305,10 +305,10 @@ fn parents_of_equal_start_are_found_behind_runs() {
         .map(|nth| (0, item(nth * 10, nth * 10 + 5, 1)))
         .collect();
     items.extend([(0, item(100, 105, 1)), (0, item(100, 110, 2))]);
-    let (kept, _) = nest(&items);
-    assert_eq!(kept.diagnostics, [""; 0]);
+    let (log, _) = nest(&items);
+    assert_eq!(log.diagnostics, [""; 0]);
     let wanted = [(100, 2), (100, 1), (105, -1), (110, -2)];
-    assert_eq!(edges(&kept.calls[0])[14..], wanted);
+    assert_eq!(edges(&log.calls[0])[14..], wanted);
 }
 
 #[test]
@@ -366,9 +366,9 @@ fn arguments_follow_entries_and_marks_keep_places() {
         (0, with(6, 2)),
         (0, mark(24, 91)),
     ];
-    let (kept, _) = nest(&items);
-    assert_eq!(kept.marks, [90, 1, 92, 2, 93, 91]);
-    assert_eq!(kept.cpus, [(10, 7), (20, 6), (25, 7)]);
+    let (log, _) = nest(&items);
+    assert_eq!(log.marks, [90, 1, 92, 2, 93, 91]);
+    assert_eq!(log.cpus, [(10, 7), (20, 6), (25, 7)]);
 }
 
 #[test]
@@ -386,11 +386,11 @@ fn cpus_stand_between_exits_and_the_entry() {
         (0, item(1, 5, 1)),
         (0, item(5, 9, 3)),
     ];
-    let (kept, _) = nest(&items);
-    assert_eq!(kept.cpus, [(1, 4), (5, 6)]);
-    assert_eq!(kept.marks_at, [0, 3]);
+    let (log, _) = nest(&items);
+    assert_eq!(log.cpus, [(1, 4), (5, 6)]);
+    assert_eq!(log.marks_at, [0, 3]);
     let wanted = [(1, 1), (2, 2), (5, -2), (5, -1), (5, 3), (9, -3)];
-    assert_eq!(edges(&kept.calls[0]), wanted);
+    assert_eq!(edges(&log.calls[0]), wanted);
 }
 
 #[test]

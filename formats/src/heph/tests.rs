@@ -264,7 +264,7 @@ fn numbers_of_a_stream() {
     assert_eq!(count(1, 15, 4), missing(2, 13));
     assert_eq!(count(1, 3, 0), Gap::Back(16));
     assert_eq!(count(1, 4, 0), Gap::None);
-    assert_eq!(count(1, 4, 0), Gap::None, "told once");
+    assert_eq!(count(1, 4, 0), Gap::None, "reported once");
     assert_eq!(count(2, 8, 0), Gap::None);
 }
 
@@ -330,8 +330,8 @@ fn functions_have_one_id_each() {
         "it is the one that was called"
     );
     assert_eq!(names.call(b"b", Some(8), true), unknown);
-    let problem = names.declare(90, facts(5, "other", 1)).expect("a change");
-    assert!(problem.contains("#5"), "{problem}");
+    let message = names.declare(90, facts(5, "other", 1)).expect("a change");
+    assert!(message.contains("#5"), "{message}");
     let other = names.call(b"other", None, true);
     assert_eq!(names.call(b"a", Some(5), true), other);
     assert_eq!(names.call(b"a", None, true), FunctionId(5));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crashes_are_told_in_the_kernels_words() {
+    fn crashes_are_reported_in_the_kernels_words() {
         let crash = |signal, code| Crash {
             signal,
             code,

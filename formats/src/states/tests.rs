@@ -40,12 +40,12 @@ fn the_time_in_each_state() {
     // In any order.
     let back: Vec<Switch> = list.iter().rev().copied().collect();
     for states in [states(&list), states(&back)] {
-        let of = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
-        assert_eq!(of(0, 50), spent(29, 1, 20));
-        assert_eq!(of(12, 12), spent(0, 0, 0));
-        assert_eq!(of(12, 31), spent(1, 0, 18));
-        assert_eq!(of(40, 51), None, "the list ends at 50");
-        assert_eq!(of(60, 70), None);
+        let time_spent = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
+        assert_eq!(time_spent(0, 50), spent(29, 1, 20));
+        assert_eq!(time_spent(12, 12), spent(0, 0, 0));
+        assert_eq!(time_spent(12, 31), spent(1, 0, 18));
+        assert_eq!(time_spent(40, 51), None, "the list ends at 50");
+        assert_eq!(time_spent(60, 70), None);
         assert_eq!(states.spent(ThreadId(8), Ticks(0), Ticks(1)), None);
         let stay = states.at(ThreadId(7), Ticks(35)).unwrap();
         assert_eq!(stay.state, Some(State::Preempted));
@@ -64,13 +64,13 @@ fn nothing_is_guessed_where_switches_were_lost() {
         switch(45, 7, Some(State::Waiting)),
         switch(60, 0, None),
     ]);
-    let of = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
-    assert_eq!(of(0, 20), spent(10, 0, 10));
-    assert_eq!(of(0, 21), None);
-    assert_eq!(of(20, 30), None);
-    assert_eq!(of(30, 35), spent(5, 0, 0));
+    let time_spent = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
+    assert_eq!(time_spent(0, 20), spent(10, 0, 10));
+    assert_eq!(time_spent(0, 21), None);
+    assert_eq!(time_spent(20, 30), None);
+    assert_eq!(time_spent(30, 35), spent(5, 0, 0));
     // It leaves its CPU at 45, so it had it from 35 on.
-    assert_eq!(of(30, 60), spent(15, 0, 15));
+    assert_eq!(time_spent(30, 60), spent(15, 0, 15));
 }
 
 #[test]
@@ -127,12 +127,13 @@ fn unseen_ends_free_the_cpu() {
         switch(30, 8, Some(State::Waiting)),
         switch(30, 9, running),
     ]);
-    let of = |thread, from, until| states.spent(ThreadId(thread), Ticks(from), Ticks(until));
-    assert_eq!(of(7, 10, 20), spent(10, 0, 0));
-    assert_eq!(of(7, 10, 21), None);
+    let time_spent =
+        |thread, from, until| states.spent(ThreadId(thread), Ticks(from), Ticks(until));
+    assert_eq!(time_spent(7, 10, 20), spent(10, 0, 0));
+    assert_eq!(time_spent(7, 10, 21), None);
     // Thread 8 left the CPU with a known state, which stays. Thread 9 runs on another CPU, so it still runs.
-    assert_eq!(of(8, 20, 40), spent(10, 0, 10));
-    assert_eq!(of(9, 10, 40), spent(30, 0, 0));
+    assert_eq!(time_spent(8, 20, 40), spent(10, 0, 10));
+    assert_eq!(time_spent(9, 10, 40), spent(30, 0, 0));
 }
 
 #[test]
@@ -171,8 +172,12 @@ fn cut_schedules_agree_within_the_stretch() {
     let part = States::new(&cut);
     for thread in [7, 8, 9].map(ThreadId) {
         for (from, until) in [(20, 40), (25, 33), (33, 40), (36, 39)] {
-            let of = |states: &States| states.in_stretch(thread, Ticks(from), Ticks(until));
-            assert_eq!(of(&part), of(&whole), "{thread} {from} {until}");
+            let in_stretch = |states: &States| states.in_stretch(thread, Ticks(from), Ticks(until));
+            assert_eq!(
+                in_stretch(&part),
+                in_stretch(&whole),
+                "{thread} {from} {until}"
+            );
         }
     }
     assert_eq!(

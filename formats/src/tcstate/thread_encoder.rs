@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn synthetic_ones_in_the_middle_are_told() {
+    fn synthetic_ones_in_the_middle_are_reported() {
         let calls = [enter(1, 1), enter(2, 2), synthetic(exit(3, 2)), exit(9, 1)];
         let (ops, encoder, losses) = run(&calls);
         assert_eq!(ops, [push(1, 1), push(2, 2), pop(3), pop(9)]);

@@ -259,9 +259,8 @@ impl Head<'_, '_> {
             true => thread.early_calls,
             false => &[],
         };
-        let early_bytes = EARLY_CALLS_HEAD + early.len() * payload::EARLY_CALL_BYTES;
         if !early.is_empty() {
-            bytes += (METADATA_SIZE + early_bytes) as u64;
+            bytes += (METADATA_SIZE + early_calls_size(early)) as u64;
         }
         if let Some(tables) = tables {
             tables(&mut |table| {
@@ -283,22 +282,32 @@ impl Head<'_, '_> {
             accepted(custom(start, event.bytes(), out))?;
         }
         if !early.is_empty() {
-            let event = Record::Custom {
-                size: early_bytes as i32,
-                when: RecordTime::Absolute(start),
-                cpu: None,
-            };
-            metadata(&event, out)?;
-            accepted(out(&payload::early_calls_head(early.len() as u32)))?;
-            for call in early {
-                accepted(out(&payload::early_call_row(call)))?;
-            }
+            write_early_calls(early, start, out)?;
         }
         for event in of_trace.into_iter().flatten() {
             accepted(custom(start, event.bytes(), out))?;
         }
         accepted(tables.is_none_or(|tables| tables(&mut |table| out(table))))
     }
+}
+
+/// The bytes of the event's payload.
+fn early_calls_size(calls: &[EarlyCall]) -> usize {
+    EARLY_CALLS_HEAD + calls.len() * payload::EARLY_CALL_BYTES
+}
+
+fn write_early_calls(calls: &[EarlyCall], start: u64, out: &mut Out<'_>) -> Option<()> {
+    let event = Record::Custom {
+        size: early_calls_size(calls) as i32,
+        when: RecordTime::Absolute(start),
+        cpu: None,
+    };
+    metadata(&event, out)?;
+    accepted(out(&payload::early_calls_head(calls.len() as u32)))?;
+    for call in calls {
+        accepted(out(&payload::early_call_row(call)))?;
+    }
+    Some(())
 }
 
 fn walk_in<'w>(room: &'w mut Room<'_>) -> Walk<&'w mut [u32]> {

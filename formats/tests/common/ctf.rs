@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr_formats::ctf::{CtfSource, CtfWriter};
 use fdr_formats::source::Record;
-use fdr_formats::{Error, Losses, Sink, Source, Thread, TraceInfo};
+use fdr_formats::{Error, Function, FunctionId, Losses, Sink, Source, Thread, TraceInfo};
 
 use crate::common::tcstate::read_source;
 use crate::common::{Event, ReadTrace, push};
@@ -200,4 +200,12 @@ pub fn taken_apart(bytes: &[u8]) -> Vec<Packet> {
         packets.push(packet);
     }
     packets
+}
+
+pub fn function(id: u32, name: &str) -> Function {
+    Function {
+        id: FunctionId(id),
+        name: name.into(),
+        ..Function::default()
+    }
 }

@@ -17,7 +17,7 @@ pub fn function(id: u32, name: &str, line: u32) -> Function {
 }
 
 /// Everything that a dump can say, for that reason.
-pub fn told_info(functions: Vec<Function>, reason: &str) -> TraceInfo {
+pub fn complete_info(functions: Vec<Function>, reason: &str) -> TraceInfo {
     TraceInfo {
         clock: Clock {
             frequency: 2_000_000_000,

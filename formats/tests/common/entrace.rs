@@ -49,13 +49,13 @@ pub fn feed(writer: &mut Box<dyn Writer>, id: u64, events: &[Event]) {
 /// Events as calls with their arguments hold them: a change of CPU stands at the next edge, and is
 /// there only if it is one.
 pub fn at_edges(events: &[Event]) -> Vec<Event> {
-    let (mut out, mut told, mut cpu) = (Vec::new(), None, None);
+    let (mut out, mut last_cpu, mut cpu) = (Vec::new(), None, None);
     for event in events {
         match event {
             Event::Cpu(_, new) => cpu = Some(*new),
             Event::Call(call) => {
-                if let Some(cpu) = cpu.filter(|&cpu| told != Some(cpu)) {
-                    told = Some(cpu);
+                if let Some(cpu) = cpu.filter(|&cpu| last_cpu != Some(cpu)) {
+                    last_cpu = Some(cpu);
                     out.push(Event::Cpu(call.time.0, cpu));
                 }
                 out.push(event.clone());
@@ -68,7 +68,7 @@ pub fn at_edges(events: &[Event]) -> Vec<Event> {
 
 /// All of a trace: its events by thread, without those of CPUs.
 pub fn threads(trace: &Trace) -> Vec<(ThreadId, Vec<Event>)> {
-    let mut threads = trace.kept.threads.clone();
+    let mut threads = trace.log.threads.clone();
     threads.sort_by_key(|(id, _)| *id);
     threads
 }
@@ -96,7 +96,7 @@ pub fn round(name: &str, info: &TraceInfo, events: &[Event]) -> Trace {
 /// The events without changes of the CPU that no call follows. The format can't hold these, so the writer counts them
 /// as losses.
 pub fn without_idle_cpus(mut events: Vec<Event>) -> Vec<Event> {
-    let mut kept = Vec::new();
+    let mut out = Vec::new();
     let (mut pending, mut last) = (false, None);
     events.reverse();
     // From the back: a change that no call follows before the next one is left out.
@@ -105,21 +105,21 @@ pub fn without_idle_cpus(mut events: Vec<Event>) -> Vec<Event> {
             Event::Cpu(..) if !pending => {}
             Event::Cpu(..) => {
                 pending = false;
-                kept.push(event);
+                out.push(event);
             }
             Event::Call(_) => {
                 pending = true;
-                kept.push(event);
+                out.push(event);
             }
-            _ => kept.push(event),
+            _ => out.push(event),
         }
     }
-    kept.reverse();
-    kept.retain(|event| match event {
+    out.reverse();
+    out.retain(|event| match event {
         Event::Cpu(_, cpu) => last.replace(*cpu) != Some(*cpu),
         _ => true,
     });
-    kept
+    out
 }
 
 pub fn in_ns(info: &TraceInfo) -> impl Fn(&Event) -> Event {

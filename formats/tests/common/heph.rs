@@ -128,12 +128,12 @@ pub fn feed(sink: &mut dyn Sink, events: &[Event]) {
     events.iter().for_each(|event| push(sink, event));
 }
 
-pub fn events(calls: &[Call]) -> Vec<Event> {
+pub fn call_events(calls: &[Call]) -> Vec<Event> {
     calls.iter().map(|&call| Event::Call(call)).collect()
 }
 
 /// A trace that says everything of itself.
-pub fn told_info() -> TraceInfo {
+pub fn complete_info() -> TraceInfo {
     TraceInfo {
         clock: Clock {
             name: "tsc".into(),
@@ -198,21 +198,21 @@ pub fn named(id: u64, name: &str) -> Thread {
 /// Events as a format of calls gives them back. A change of the CPU comes at the next entry or exit, if it is still a
 /// change there. A call has arguments if arguments follow its entry.
 pub fn as_calls(events: &[Event]) -> Vec<Event> {
-    let (mut kept, mut wanted, mut current) = (Vec::new(), None, None);
+    let (mut out, mut wanted, mut current) = (Vec::new(), None, None);
     for (at, event) in events.iter().enumerate() {
         match event {
             Event::Cpu(_, cpu) => wanted = Some(*cpu),
             Event::Call(call) => {
                 if wanted != current {
                     current = wanted;
-                    kept.extend(wanted.map(|cpu| Event::Cpu(call.time.0, cpu)));
+                    out.extend(wanted.map(|cpu| Event::Cpu(call.time.0, cpu)));
                 }
                 let mut call = *call;
                 call.has_arguments = matches!(events.get(at + 1), Some(Event::Argument(_)));
-                kept.push(Event::Call(call));
+                out.push(Event::Call(call));
             }
-            other => kept.push(other.clone()),
+            other => out.push(other.clone()),
         }
     }
-    kept
+    out
 }

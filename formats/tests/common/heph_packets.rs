@@ -136,7 +136,8 @@ pub fn convertible(bytes: &[u8]) -> Vec<Packet> {
     let mut microseconds: BTreeSet<(u32, u64, u64)> = BTreeSet::new();
     let mut counters: BTreeMap<u32, u32> = BTreeMap::new();
     // The converter prints texts into JSON as they are.
-    let breaks = |text: &str| text.contains(|of: char| of.is_control() || "\"\\".contains(of));
+    let breaks =
+        |text: &str| text.contains(|letter: char| letter.is_control() || "\"\\".contains(letter));
     for event in &events {
         assert!(!breaks(&event.description), "{event:#?}");
         for (name, value) in &event.attributes {

@@ -60,9 +60,9 @@ pub fn write(
 }
 
 /// The events of each thread, in one piece: a source may give a thread in several.
-pub fn joined(kept: &EventLog) -> Vec<(ThreadId, Vec<Event>)> {
+pub fn joined(log: &EventLog) -> Vec<(ThreadId, Vec<Event>)> {
     let mut threads: Vec<(ThreadId, Vec<Event>)> = Vec::new();
-    for (id, events) in &kept.threads {
+    for (id, events) in &log.threads {
         match threads.iter_mut().find(|(known, _)| known == id) {
             Some((_, all)) => all.extend(events.iter().cloned()),
             None => threads.push((*id, events.clone())),
@@ -84,7 +84,7 @@ pub fn name_of(read: &ReadTrace, id: FunctionId) -> String {
 fn bag(read: &ReadTrace) -> BTreeMap<(u64, u64, String), u64> {
     let mut bag = BTreeMap::new();
     for (thread, event) in read
-        .kept
+        .log
         .threads
         .iter()
         .flat_map(|(thread, events)| events.iter().map(|event| (thread.0, event)))
@@ -113,7 +113,7 @@ pub fn cut_everywhere(bytes: &[u8], from: usize, step: usize) {
         if part
             .diagnostics
             .iter()
-            .any(|told| told.what.contains("no string is mapped"))
+            .any(|diagnostic| diagnostic.what.contains("no string is mapped"))
         {
             continue;
         }
@@ -252,8 +252,15 @@ impl Stream {
 
     /// A field of `size` bytes: kind 1 is a klass, 2 text, 3 signed, 4 and 5 floats, 6 a pointer,
     /// 99 unsigned.
-    pub fn field(&mut self, klass: u32, kind: u8, size: u64, of: &str, name: &str) -> &mut Stream {
-        self.header(3, 1).u32(klass).text(of.as_bytes());
+    pub fn field(
+        &mut self,
+        klass: u32,
+        kind: u8,
+        size: u64,
+        type_name: &str,
+        name: &str,
+    ) -> &mut Stream {
+        self.header(3, 1).u32(klass).text(type_name.as_bytes());
         self.text(name.as_bytes()).u64(size).u8(kind)
     }
 
@@ -309,4 +316,11 @@ impl Stream {
         let record = self.header(6, start).u64(duration).u32(thread);
         record.text(label.as_bytes())
     }
+}
+
+/// Reads a stream with which nothing is wrong.
+pub fn clean(bytes: &[u8]) -> ReadTrace {
+    let read = read(bytes).expect("a readable stream");
+    assert_eq!(read.diagnostics, []);
+    read
 }

@@ -175,21 +175,34 @@ pub fn thread(id: u64) -> Thread {
 #[derive(Debug)]
 pub struct ReadTrace {
     pub info: TraceInfo,
-    pub kept: EventLog,
+    pub log: EventLog,
     /// Of opening and of decoding.
     pub diagnostics: Vec<Diagnostic>,
+}
+
+impl ReadTrace {
+    /// Where the diagnostics are.
+    pub fn offsets(&self) -> Vec<u64> {
+        let diagnostics = self.diagnostics.iter();
+        diagnostics.map(|diagnostic| diagnostic.offset).collect()
+    }
+
+    /// The diagnostics as the tool prints them.
+    pub fn messages(&self) -> Vec<String> {
+        self.diagnostics.iter().map(ToString::to_string).collect()
+    }
 }
 
 /// Opens by content and decodes all.
 pub fn read(bytes: &[u8]) -> Result<ReadTrace, fdr_formats::Error> {
     let source = registry::open(Box::new(bytes.to_vec()))?;
-    let mut kept = EventLog::default();
-    drive(&*source, &mut kept, &|_| {})?;
+    let mut log = EventLog::default();
+    drive(&*source, &mut log, &|_| {})?;
     let mut diagnostics = source.diagnostics().to_vec();
-    diagnostics.append(&mut kept.diagnostics);
+    diagnostics.append(&mut log.diagnostics);
     Ok(ReadTrace {
         info: source.info().clone(),
-        kept,
+        log,
         diagnostics,
     })
 }
@@ -339,7 +352,7 @@ pub fn cut_everywhere(bytes: &[u8], header: usize, step: usize) {
     let whole_calls = !whole.info.format.starts_with("XRay");
     // Where the order stands for the time, a call ends earlier if others are cut off.
     let untimed = whole.info.format.ends_with("without times");
-    let whole = whole.kept;
+    let whole = whole.log;
     for end in (0..bytes.len()).step_by(step) {
         let Ok(part) = read(&bytes[..end]) else {
             assert!(
@@ -348,14 +361,16 @@ pub fn cut_everywhere(bytes: &[u8], header: usize, step: usize) {
             );
             continue;
         };
-        for (thread, events) in &part.kept.threads {
+        for (thread, events) in &part.log.threads {
             let all = whole.events(thread.0);
             // A record that is a whole call has an exit which may come after much that is cut off.
             let held = if untimed {
                 events.len() <= all.len()
             } else if whole_calls {
                 // A format of calls has the CPU at the first edge on it. After a cut this may be another edge.
-                let mut events = events.iter().filter(|one| !matches!(one, Event::Cpu(..)));
+                let mut events = events
+                    .iter()
+                    .filter(|event| !matches!(event, Event::Cpu(..)));
                 let mut all = all.iter();
                 events.all(|event| all.any(|other| other == event))
             } else {
@@ -376,7 +391,7 @@ pub fn flip_everywhere(bytes: &[u8], step: usize) {
             if let Ok(read) = read(&bytes) {
                 // Each record has at least 8 bytes, and each problem is reported once.
                 assert!(
-                    read.kept.count() <= bytes.len() / 8,
+                    read.log.count() <= bytes.len() / 8,
                     "byte {place}: events out of nothing"
                 );
                 assert!(

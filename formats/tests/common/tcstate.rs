@@ -30,21 +30,21 @@ pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Loss
 
 /// Everything that a source gives, threads that come in turns put together.
 pub fn read_source(source: &dyn Source) -> ReadTrace {
-    let mut kept = EventLog::default();
-    drive(source, &mut kept, &|_| {}).expect("readable files");
+    let mut log = EventLog::default();
+    drive(source, &mut log, &|_| {}).expect("readable files");
     let mut threads: Vec<(_, Vec<Event>)> = Vec::new();
-    for (id, events) in kept.threads {
+    for (id, events) in log.threads {
         match threads.iter_mut().find(|(known, _)| *known == id) {
             Some((_, all)) => all.extend(events),
             None => threads.push((id, events)),
         }
     }
-    kept.threads = threads;
+    log.threads = threads;
     let mut diagnostics = source.diagnostics().to_vec();
-    diagnostics.append(&mut kept.diagnostics);
+    diagnostics.append(&mut log.diagnostics);
     ReadTrace {
         info: source.info().clone(),
-        kept,
+        log,
         diagnostics,
     }
 }

@@ -52,48 +52,48 @@ pub(crate) struct Plain {
 /// Events and threads as they come to a sink. A thread may come in turns.
 #[derive(Default)]
 pub(crate) struct ThreadedLog {
-    kept: EventLog,
+    log: EventLog,
     threads: Vec<Thread>,
 }
 
 impl Sink for ThreadedLog {
     fn thread(&mut self, thread: &Thread) {
         self.threads.push(thread.clone());
-        self.kept.thread(thread);
+        self.log.thread(thread);
     }
 
     fn calls(&mut self, calls: &[fdr_formats::Call]) {
-        Sink::calls(&mut self.kept, calls);
+        Sink::calls(&mut self.log, calls);
     }
 
     fn mark(&mut self, mark: &fdr_formats::Mark<'_>) {
-        self.kept.mark(mark);
+        self.log.mark(mark);
     }
 
     fn diagnostic(&mut self, diagnostic: fdr_formats::Diagnostic) {
-        self.kept.diagnostic(diagnostic);
+        self.log.diagnostic(diagnostic);
     }
 }
 
 impl Plain {
     /// Of a source, which must have nothing to complain about.
     pub(crate) fn read(source: &dyn Source, holds: Holds) -> Plain {
-        let mut told = ThreadedLog::default();
-        drive(source, &mut told, &|_| {}).expect("a readable source");
+        let mut log = ThreadedLog::default();
+        drive(source, &mut log, &|_| {}).expect("a readable source");
         assert_eq!(source.diagnostics(), []);
-        assert_eq!(told.kept.diagnostics, []);
-        Plain::new(source.info(), &told, holds)
+        assert_eq!(log.log.diagnostics, []);
+        Plain::new(source.info(), &log, holds)
     }
 
     /// The plain form of the events that a sink got.
-    pub(crate) fn new(info: &TraceInfo, told: &ThreadedLog, holds: Holds) -> Plain {
-        let events = || told.kept.threads.iter().flat_map(|(_, events)| events);
+    pub(crate) fn new(info: &TraceInfo, log: &ThreadedLog, holds: Holds) -> Plain {
+        let events = || log.log.threads.iter().flat_map(|(_, events)| events);
         let first = events().filter_map(time).min().unwrap_or(0);
         let mut threads: BTreeMap<u64, PlainThread> = BTreeMap::new();
-        for (id, events) in &told.kept.threads {
-            let mut threads_told = told.threads.iter().rev();
-            let thread = threads_told.find(|thread| thread.id == *id);
-            let thread = thread.expect("it was told");
+        for (id, events) in &log.log.threads {
+            let mut log_threads = log.threads.iter().rev();
+            let thread = log_threads.find(|thread| thread.id == *id);
+            let thread = thread.expect("a thread before its events");
             let plain = threads.entry(id.0).or_default();
             plain.name.clone_from(&thread.name);
             plain.process = thread.process.filter(|_| holds.processes);

@@ -113,8 +113,8 @@ impl Program {
         self
     }
 
-    /// Tells a sink everything, each thread in pieces, taking turns.
-    pub(crate) fn tell(&self, sink: &mut dyn Sink, piece: usize) {
+    /// Gives a sink everything, each thread in pieces, taking turns.
+    pub(crate) fn push_to(&self, sink: &mut dyn Sink, piece: usize) {
         let longest = self.threads.iter().map(|(_, events)| events.len()).max();
         let mut from = 0;
         while from == 0 || from < longest.unwrap_or(0) {
@@ -275,7 +275,7 @@ fn restricted(events: Vec<Event>, holds: Holds) -> Vec<Event> {
     if holds.cpus == Cpus::AtCalls {
         all = at_calls(all);
     }
-    told_arguments(all)
+    marked_arguments(all)
 }
 
 /// A thread has a call, and begins with its CPU where that must be known.
@@ -350,7 +350,7 @@ fn at_calls(events: Vec<Event>) -> Vec<Event> {
 }
 
 /// A call says that it has arguments exactly where some follow.
-fn told_arguments(mut events: Vec<Event>) -> Vec<Event> {
+fn marked_arguments(mut events: Vec<Event>) -> Vec<Event> {
     for at in 0..events.len() {
         let has_arguments = matches!(events.get(at + 1), Some(Event::Argument(_)));
         if let Event::Call(call) = &mut events[at] {

@@ -13,6 +13,7 @@ use super::text::Text;
 use super::{DEADLINE_NS, Prepared, TraceMemory, file, names};
 use crate::clock::{self, Kind};
 use crate::dump::output::Names;
+use crate::dump::snapshot::Snapshot;
 use crate::dump::{self, schedule};
 use crate::primitive::Ordering;
 use crate::recorder;
@@ -227,23 +228,10 @@ fn content(work: &mut TraceMemory, ring: &Ring, first: u32, deadline: u64) -> Tr
         if !taken || snapshot.is_empty(slot) {
             continue;
         }
-        let counts = snapshot.counts;
         let mut bytes = [0; 64];
         let mut name = Text::new(&mut bytes);
         name.name(snapshot.owner.name());
-        let thread = CrashThread {
-            id: snapshot.owner.tid,
-            name: name.text(),
-            counts: Counts {
-                recorded: counts.recorded,
-                overwritten: counts.overwritten,
-                dropped: counts.dropped,
-                summarised: counts.summarised,
-                ..Counts::default()
-            },
-            ended: snapshot.owner.ended,
-            early_calls: &snapshot.early_calls,
-        };
+        let thread = crash_thread(snapshot, name.text());
         let mut put = |bytes: &[u8]| file.put(bytes);
         let chunk = snapshot.chunks().next().unwrap_or_default();
         if let Some(of_missing) = ring.totals_of_ended().filter(|_| done.threads == 0) {
@@ -265,6 +253,23 @@ fn content(work: &mut TraceMemory, ring: &Ring, first: u32, deadline: u64) -> Tr
         file.replace(at, &extent);
     }
     done
+}
+
+fn crash_thread<'a>(snapshot: &'a Snapshot, name: &'a str) -> CrashThread<'a> {
+    let counts = snapshot.counts;
+    CrashThread {
+        id: snapshot.owner.tid,
+        name,
+        counts: Counts {
+            recorded: counts.recorded,
+            overwritten: counts.overwritten,
+            dropped: counts.dropped,
+            summarised: counts.summarised,
+            ..Counts::default()
+        },
+        ended: snapshot.owner.ended,
+        early_calls: &snapshot.early_calls,
+    }
 }
 
 /// Updates the facts of the trace that change while the process runs.

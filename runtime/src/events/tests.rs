@@ -166,7 +166,7 @@ fn values_one_by_one_give_the_same_bytes() {
         assert_eq!(bytes.collect::<Vec<u8>>(), wanted, "{most}");
     }
     // A note has at most `most` fields, and at most the maximum of a note.
-    for (most, kept) in [(2, 2), (0, 0), (100, 32)] {
+    for (most, wanted) in [(2, 2), (0, 0), (100, 32)] {
         let mut note = EventNote::new(&EVENT, Form::Begin, Level::Warn, most);
         (0..40).for_each(|number| note.put(&NAME, Value::Unsigned(number)));
         let bytes = note.words().iter().flat_map(|word| word.to_le_bytes());
@@ -174,6 +174,6 @@ fn values_one_by_one_give_the_same_bytes() {
         let Some(Note::Event { fields, .. }) = Note::decode(NoteKind::Event, &bytes) else {
             panic!("{bytes:02x?}");
         };
-        assert_eq!(fields.len(), kept);
+        assert_eq!(fields.len(), wanted);
     }
 }

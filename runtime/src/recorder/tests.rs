@@ -368,7 +368,7 @@ fn the_ring_keeps_the_newest_records() {
 fn chunks_of_zeros_count_as_overwritten() {
     let made = 7 * PER_CHUNK + 5;
     // The eighth chunk is the newest, and the fourth in its place: zeros from a byte on, and what is left then.
-    for (from, to, kept) in [
+    for (from, to, wanted) in [
         // The oldest but one, whole; the end of it; its last record.
         (CHUNK, 2 * CHUNK, PER_CHUNK + 5),
         (CHUNK + 4096, 2 * CHUNK, PER_CHUNK + 5),
@@ -389,7 +389,7 @@ fn chunks_of_zeros_count_as_overwritten() {
         assert!(snapshot.take(rig.slot()));
         assert_eq!(snapshot.has_zeros, to > 0, "{from}..{to}");
         let counts = snapshot.counts;
-        assert_eq!(counts.readable, kept, "{from}..{to}");
+        assert_eq!(counts.readable, wanted, "{from}..{to}");
         assert_eq!(counts.recorded, counts.readable + counts.overwritten);
         assert_eq!(counts.recorded, made, "{from}..{to}");
     }

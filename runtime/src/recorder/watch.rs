@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_call_is_told_once() {
+    fn a_slow_call_is_reported_once() {
         let (stack, slot) = (stack(), slot(1));
         stack.enter(&slot, 0x10, 5);
         stack.places[0].reported_begin.store(5, Ordering::Relaxed);

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_once() {
+    fn a_loss_is_reported_once() {
         let (ring, _, _) = cut("slow", 0);
         // One thread has begun to replace the head, and two others no longer wait for it.
         ring.loss.store(LOSING, Ordering::Relaxed);

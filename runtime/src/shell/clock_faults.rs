@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_jumps_and_stops_are_told() {
+    fn clock_jumps_and_stops_are_reported() {
         let hour = 3600 * SECOND as i64;
         assert_eq!(found(0, 0), (0, 0));
         // 500 ppm of 10 s; a time daemon that slews.

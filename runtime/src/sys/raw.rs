@@ -246,12 +246,26 @@ pub(crate) unsafe fn call_in_thread(
     argument: *mut libc::c_void,
 ) -> Result<u32> {
     let lives = core::sync::atomic::AtomicU32::new(1);
+    // SAFETY: the caller's promise is the same.
+    let answer = unsafe { clone_and_wait(body, argument, &lives) };
+    check(answer).map(|thread| thread as u32)
+}
+
+/// Makes the thread, and sleeps until `lives` is 0. Returns the thread's id, or an error's negative number.
+///
+/// # Safety
+/// As for [`call_in_thread`].
+#[cfg(all(target_arch = "x86_64", any(not(miri), tsan)))]
+unsafe fn clone_and_wait(
+    body: extern "C" fn(*mut libc::c_void),
+    argument: *mut libc::c_void,
+    lives: &core::sync::atomic::AtomicU32,
+) -> isize {
     let flags = STANDS_IN as usize;
     let answer: isize;
     // SAFETY: the new thread begins behind the system call, with copies of all registers. It uses the stack below the
     // frame of this function (there is no red zone without `nostack`), and ends without a return. Until then the calling
     // thread waits in here and touches no stack: it asks the kernel to sleep while the word is 1.
-    #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::asm!(
             "syscall",
@@ -289,8 +303,18 @@ pub(crate) unsafe fn call_in_thread(
             lateout("rcx") _, lateout("r11") _,
         );
     }
-    // SAFETY: as above.
-    #[cfg(target_arch = "aarch64")]
+    answer
+}
+
+#[cfg(all(target_arch = "aarch64", any(not(miri), tsan)))]
+unsafe fn clone_and_wait(
+    body: extern "C" fn(*mut libc::c_void),
+    argument: *mut libc::c_void,
+    lives: &core::sync::atomic::AtomicU32,
+) -> isize {
+    let flags = STANDS_IN as usize;
+    let answer: isize;
+    // SAFETY: as on x86-64.
     unsafe {
         core::arch::asm!(
             "svc 0",
@@ -326,7 +350,7 @@ pub(crate) unsafe fn call_in_thread(
             inlateout("x20") body => _, in("x21") argument, in("x22") lives.as_ptr(),
         );
     }
-    check(answer).map(|thread| thread as u32)
+    answer
 }
 
 /// The same by the C library, with a stack of its own. musl makes no such thread.

@@ -40,15 +40,15 @@ fn recorded() -> u64 {
     facts::total(&fdr::statistics())
 }
 
-fn dump(what: &str) {
+fn dump(label: &str) {
     match fdr::dump() {
         Ok(dump) => println!(
-            "{what} {} {} {}",
+            "{label} {} {} {}",
             dump.threads,
             dump.records,
             dump.path.display()
         ),
-        Err(error) => println!("{what} error {error}"),
+        Err(error) => println!("{label} error {error}"),
     }
 }
 

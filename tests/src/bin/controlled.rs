@@ -110,7 +110,7 @@ fn obey(line: &str) {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let is = |at: usize, word: &str| words.get(at).is_some_and(|said| said == word);
+    let is = |at: usize, word: &str| words.get(at).is_some_and(|other| other == word);
     let has_load = is(0, "load");
     let unnamed_calls = if is(1, "auto") { 8 } else { 0 };
     let stop = &AtomicBool::new(false);

@@ -175,7 +175,7 @@ fn signal(reports: Reports) {
 }
 
 /// A process in a namespace of its own, by the system call.
-fn in_new_namespaces(flags: i32, child: impl FnOnce()) -> bool {
+fn in_namespaces(flags: i32, child: impl FnOnce()) -> bool {
     let flags = flags | libc::SIGCHLD;
     // SAFETY: like a fork, with a copy of the memory; the child goes on where its parent is.
     match unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) } {
@@ -195,14 +195,14 @@ const CRASHES: i32 = libc::CLONE_NEWPID | libc::SIGCHLD;
 
 /// Two generations that both are process 1.
 fn namespaces(reports: Reports) {
-    let made = in_new_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWPID, || {
+    let made = in_namespaces(libc::CLONE_NEWUSER | libc::CLONE_NEWPID, || {
         assert_eq!(process::id(), 1);
         CALLS.anew();
         // Noticed here.
         let _ = fdr::statistics();
         repeat(3, work);
         // A child that the recorder does not notice, and that crashes. The records in the ring are not its own. SAFETY:
-        // as in `in_new_namespaces`.
+        // as in `in_namespaces`.
         let child = unsafe { libc::syscall(libc::SYS_clone, CRASHES, 0, 0, 0, 0) };
         if child == 0 {
             // SAFETY: comes before the call returns.
@@ -214,7 +214,7 @@ fn namespaces(reports: Reports) {
         unsafe { libc::waitpid(child as i32, &raw mut status, 0) };
         // A namespace's first process outlives a signal that it sends itself.
         assert_eq!(status, children::WELL << 8);
-        assert!(in_new_namespaces(libc::CLONE_NEWPID, || {
+        assert!(in_namespaces(libc::CLONE_NEWPID, || {
             assert_eq!(process::id(), 1);
             CALLS.anew();
             if !fdr::statistics().threads.is_empty() {

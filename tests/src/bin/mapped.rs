@@ -70,20 +70,20 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let threads: usize = words[0].parse().expect("a number of threads");
     let is_crowded = words.get(1).is_some_and(|word| word == "crowded");
-    let (ready, done, told) = (
+    let (ready, done, resume) = (
         Barrier::new(threads + 1),
         Barrier::new(threads + 1),
         Barrier::new(threads + 1),
     );
     thread::scope(|scope| {
         for nth in 0..threads {
-            let (ready, done, told) = (&ready, &done, &told);
+            let (ready, done, resume) = (&ready, &done, &resume);
             let body = move || {
                 ready.wait();
                 let calls = if nth == 0 { CALLS * MORE } else { CALLS };
                 black_box((0..calls).fold(1, |sum, _| step(sum)));
                 done.wait();
-                told.wait();
+                resume.wait();
             };
             let thread = thread::Builder::new().stack_size(64 * 1024);
             thread.spawn_scoped(scope, body).expect("a thread");
@@ -93,12 +93,12 @@ fn main() {
         done.wait();
         if is_crowded {
             println!("taken {taken}");
-            told.wait();
+            resume.wait();
             // What ends a program needs some.
             std::process::exit(0);
         }
         tell();
-        told.wait();
+        resume.wait();
     });
     println!("calls {}", (threads as u64 - 1) * CALLS + CALLS * MORE);
 }

@@ -27,7 +27,7 @@ fn tid() -> u32 {
 }
 
 /// Ends the program if the caller is watched. By system calls alone.
-fn check(what: &str) {
+fn check(caught_call: &str) {
     let watched = WATCHED.load(Ordering::Relaxed);
     if watched == NOBODY {
         return;
@@ -37,7 +37,7 @@ fn check(what: &str) {
         thread => tid() == thread,
     };
     if caught {
-        let line = [b"caught: ", what.as_bytes(), b"\n"];
+        let line = [b"caught: ", caught_call.as_bytes(), b"\n"];
         for part in line {
             // SAFETY: the bytes are valid; nothing runs after `_exit`, not even destructors.
             unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };

@@ -7,8 +7,8 @@ use std::process::{Command, ExitStatus};
 
 fn main() {
     let mut words = std::env::args_os().skip(1);
-    let (told, program) = (words.next(), words.next());
-    let (told, program) = (told.expect("a file"), program.expect("a command"));
+    let (report, program) = (words.next(), words.next());
+    let (report, program) = (report.expect("a file"), program.expect("a command"));
     let child = Command::new(program).args(words).spawn();
     let id = child.expect("the command can be started").id();
     let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
@@ -19,5 +19,6 @@ fn main() {
     let usage = unsafe { usage.assume_init() };
     let status = ExitStatus::from_raw(status);
     let code = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
-    std::fs::write(told, format!("{code} {}\n", usage.ru_maxrss)).expect("the file can be written");
+    std::fs::write(report, format!("{code} {}\n", usage.ru_maxrss))
+        .expect("the file can be written");
 }

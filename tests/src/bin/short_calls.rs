@@ -72,7 +72,7 @@ fn main() {
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
     let threads: u64 = number(0).unwrap_or(1);
     let time = Duration::from_millis(number(1).unwrap_or(1000));
-    let is = |word: &str| words.iter().any(|said| said == word);
+    let is = |word: &str| words.iter().any(|other| other == word);
     if is("fork") {
         forks(time);
         let process = std::process::id();

@@ -69,7 +69,7 @@ fn cpu_ns() -> u128 {
 }
 
 /// Runs `body` as a thread that prints its times and switches.
-fn told(name: String, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+fn spawn_reporting(name: String, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     let inner = name.clone();
     let run = move || {
         let (begin, before) = (Instant::now(), cpu_ns());
@@ -145,8 +145,8 @@ fn main() {
     let threads: Vec<_> = (0..PAIRS)
         .flat_map(|pair| {
             let (to, from) = channel();
-            let leads = told(format!("lead-{pair}"), move || lead(&to));
-            let follows = told(format!("follow-{pair}"), move || follow(&from));
+            let leads = spawn_reporting(format!("lead-{pair}"), move || lead(&to));
+            let follows = spawn_reporting(format!("follow-{pair}"), move || follow(&from));
             [leads, follows]
         })
         .collect();

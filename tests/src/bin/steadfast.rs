@@ -28,13 +28,15 @@ fn calls(count: u64) -> u64 {
 /// Twelve threads, of which none ends before the last one has begun. So each needs a ring of its own.
 fn threads() -> u64 {
     let barrier = std::sync::Barrier::new(12);
-    let one = || {
+    let body = || {
         barrier.wait();
         calls(1000)
     };
     thread::scope(|scope| {
-        let all: Vec<_> = (0..12).map(|_| scope.spawn(one)).collect();
-        all.into_iter().map(|one| one.join().expect("a sum")).sum()
+        let all: Vec<_> = (0..12).map(|_| scope.spawn(body)).collect();
+        all.into_iter()
+            .map(|thread| thread.join().expect("a sum"))
+            .sum()
     })
 }
 

@@ -90,7 +90,7 @@ impl<A: Future + Unpin, B: Future + Unpin> Future for Both<A, B> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        fn one<F: Future + Unpin>(future: &mut Option<F>, context: &mut Context<'_>) -> bool {
+        fn poll_once<F: Future + Unpin>(future: &mut Option<F>, context: &mut Context<'_>) -> bool {
             let ready = |future: &mut F| Pin::new(future).poll(context).is_ready();
             if future.as_mut().is_some_and(ready) {
                 *future = None;
@@ -98,7 +98,7 @@ impl<A: Future + Unpin, B: Future + Unpin> Future for Both<A, B> {
             future.is_none()
         }
         let both = &mut *self;
-        match one(&mut both.0, context) & one(&mut both.1, context) {
+        match poll_once(&mut both.0, context) & poll_once(&mut both.1, context) {
             true => Poll::Ready(()),
             false => Poll::Pending,
         }

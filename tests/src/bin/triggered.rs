@@ -127,7 +127,7 @@ fn main() {
                 RELEASED.1.notify_all();
                 hanging
                     .drain(..)
-                    .for_each(|one| one.join().expect("it ends"));
+                    .for_each(|thread| thread.join().expect("it ends"));
             }
             "deep" => drop(black_box(deep(first))),
             "untimed" => drop(black_box(untimed(first))),

@@ -39,6 +39,18 @@ pub fn of_statistics(statistics: &Statistics) -> String {
     text
 }
 
+/// The number behind a word, on a line of its own.
+///
+/// # Panics
+///
+/// If there is none.
+#[must_use]
+pub fn number_behind(text: &str, word: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(word));
+    line.and_then(|number| number.trim().parse().ok())
+        .expect("a number")
+}
+
 /// The other direction. Thread names must not hold spaces.
 ///
 /// # Panics
@@ -59,7 +71,7 @@ pub fn statistics(text: &str) -> Statistics {
         thread.summarised = number(&words[7]);
         statistics.threads.push(thread);
     }
-    let totals = one(text, "totals");
+    let totals = only_line(text, "totals");
     statistics.functions = number(&totals[0]);
     statistics.functions_on = number(&totals[1]);
     statistics.missing.threads = number(&totals[2]);
@@ -124,7 +136,7 @@ pub fn all(text: &str, key: &str) -> Vec<Vec<String>> {
 ///
 /// If there is another number of them.
 #[must_use]
-pub fn one(text: &str, key: &str) -> Vec<String> {
+pub fn only_line(text: &str, key: &str) -> Vec<String> {
     let mut lines = all(text, key);
     assert_eq!(lines.len(), 1, "lines of {key:?} in:\n{text}");
     lines.remove(0)

@@ -102,12 +102,12 @@ impl Program {
                 let _ = send.send(String::from_utf8_lossy(&line).into_owned());
             }
         });
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let telling = Arc::clone(&told);
-        let errors = thread::spawn(move || {
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&stderr);
+        let stderr_reader = thread::spawn(move || {
             let mut bytes = [0; 4096];
             while let Ok(count @ 1..) = errors.read(&mut bytes) {
-                lock(&telling).extend_from_slice(&bytes[..count]);
+                lock(&shared).extend_from_slice(&bytes[..count]);
             }
         });
         Running {
@@ -115,9 +115,9 @@ impl Program {
             child,
             name,
             lines,
-            seen: String::new(),
-            told,
-            errors: Some(errors),
+            stdout: String::new(),
+            stderr,
+            stderr_reader: Some(stderr_reader),
         }
     }
 }
@@ -134,10 +134,10 @@ pub struct Running {
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     /// The output that was read so far.
-    seen: String,
-    /// Its standard error so far, and who reads that.
-    told: Arc<Mutex<Vec<u8>>>,
-    errors: Option<JoinHandle<()>>,
+    stdout: String,
+    /// Its standard error so far, and the thread that reads it.
+    stderr: Arc<Mutex<Vec<u8>>>,
+    stderr_reader: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -159,9 +159,9 @@ impl Running {
         });
         let line = line.flatten();
         let line =
-            line.unwrap_or_else(|| panic!("{}: no line; it said {:?}", self.name, self.told()));
-        self.seen += &line;
-        self.seen.push('\n');
+            line.unwrap_or_else(|| panic!("{}: no line; it said {:?}", self.name, self.stderr()));
+        self.stdout += &line;
+        self.stdout.push('\n');
         line
     }
 
@@ -179,9 +179,9 @@ impl Running {
     /// The same line, if the program has already printed one.
     #[must_use]
     pub fn said_already(&self, beginning: &str) -> Option<String> {
-        let told = self.told();
+        let stderr = self.stderr();
         // The last line may not be whole.
-        let (whole, _) = told.rsplit_once('\n')?;
+        let (whole, _) = stderr.rsplit_once('\n')?;
         let mut lines = whole.lines().filter_map(|line| line.strip_prefix("fdr: "));
         lines
             .find(|line| line.starts_with(beginning))
@@ -189,8 +189,8 @@ impl Running {
     }
 
     /// Its standard error so far.
-    fn told(&self) -> String {
-        String::from_utf8_lossy(&lock(&self.told)).into_owned()
+    fn stderr(&self) -> String {
+        String::from_utf8_lossy(&lock(&self.stderr)).into_owned()
     }
 
     /// Gives it a line of input.
@@ -249,17 +249,17 @@ impl Running {
         drop(self.stdin.take());
         let status = within(DEADLINE, || self.child.try_wait().expect("its state"));
         let status = status.unwrap_or_else(|| {
-            let (name, told) = (&self.name, self.told());
-            panic!("waited in vain for the end of {name}, which said {told:?}")
+            let (name, stderr) = (&self.name, self.stderr());
+            panic!("waited in vain for the end of {name}, which said {stderr:?}")
         });
-        let mut stdout = std::mem::take(&mut self.seen);
+        let mut stdout = std::mem::take(&mut self.stdout);
         // Ends when the last process with this output is gone.
         for line in &self.lines {
             stdout += &line;
             stdout.push('\n');
         }
-        let _ = self.errors.take().map(JoinHandle::join);
-        let stderr = self.told();
+        let _ = self.stderr_reader.take().map(JoinHandle::join);
+        let stderr = self.stderr();
         Outcome {
             status,
             stdout,
@@ -324,6 +324,6 @@ pub fn fdr(arguments: &[&OsStr]) -> String {
 ///
 /// If it is not.
 pub fn verify(trace: &Path) {
-    let said = fdr(&[OsStr::new("verify"), trace.as_os_str()]);
-    assert!(said.contains(": OK: "), "{said}");
+    let output = fdr(&[OsStr::new("verify"), trace.as_os_str()]);
+    assert!(output.contains(": OK: "), "{output}");
 }

@@ -51,9 +51,9 @@ impl Patience {
 ///
 /// # Panics
 ///
-/// After [`DEADLINE`], with `what`.
-pub fn until<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
-    within(DEADLINE, condition).unwrap_or_else(|| panic!("waited in vain for {what}"))
+/// After [`DEADLINE`], with `awaited`.
+pub fn until<T>(awaited: &str, condition: impl FnMut() -> Option<T>) -> T {
+    within(DEADLINE, condition).unwrap_or_else(|| panic!("waited in vain for {awaited}"))
 }
 
 /// The same for so long; `None` if no value came.

@@ -13,7 +13,7 @@ use fdr_tests::support::program::{Outcome, Program, verify};
 pub(crate) const UNSHARE: &[&str] = &["unshare", "--user", "--map-root-user", "--mount"];
 
 /// Whether this system allows what the script does. If not, the skip is printed.
-pub(crate) fn may(what: &str, before: &str) -> bool {
+pub(crate) fn may(case: &str, before: &str) -> bool {
     let folder = Folder::new("fault-may");
     let output = Command::new(UNSHARE[0])
         .args(&UNSHARE[1..])
@@ -23,7 +23,7 @@ pub(crate) fn may(what: &str, before: &str) -> bool {
     let done = output.is_ok_and(|output| output.status.success());
     if !done {
         fdr_tests::skip(&format!(
-            "{what}: no right to mount (unshare --user --mount)"
+            "{case}: no right to mount (unshare --user --mount)"
         ));
     }
     done
@@ -62,7 +62,7 @@ pub(crate) struct Row {
 #[derive(Debug)]
 pub(crate) struct Leftovers {
     /// Lines of the recorder's, but for those about traces, written or lost.
-    pub(crate) said: usize,
+    pub(crate) warnings: usize,
     /// Lines about traces that are lost, or cut off.
     pub(crate) lost: usize,
     pub(crate) lines: Vec<String>,
@@ -117,28 +117,28 @@ impl Row {
         let plain = Folder::new("fault-plain");
         let untraced = self.run(&plain, around, "");
         let traced = self.run(folder, around, &self.variables);
-        let what = format!("{self:?}\n{untraced:?}\n{traced:?}");
-        assert_eq!(traced.status, untraced.status, "{what}");
-        assert_eq!(traced.stdout, untraced.stdout, "{what}");
+        let case = format!("{self:?}\n{untraced:?}\n{traced:?}");
+        assert_eq!(traced.status, untraced.status, "{case}");
+        assert_eq!(traced.stdout, untraced.stdout, "{case}");
         let (ours, theirs): (Vec<&str>, Vec<&str>) = traced
             .stderr
             .split_inclusive('\n')
             .partition(|line| line.starts_with("fdr: "));
-        assert_eq!(steady(&theirs.concat()), steady(&untraced.stderr), "{what}");
+        assert_eq!(steady(&theirs.concat()), steady(&untraced.stderr), "{case}");
         let lost = ours.iter().filter(|line| is_of_lost(line)).count();
-        let said = ours.iter().filter(|line| !is_ordinary(line)).count() - lost;
+        let warnings = ours.iter().filter(|line| !is_ordinary(line)).count() - lost;
         // Of each process: a child knows of its own traces.
         let processes = 1 + usize::from(self.steps.contains("fork"));
-        assert!(said <= processes, "at most one line of warning: {what}");
+        assert!(warnings <= processes, "at most one line of warning: {case}");
         // The end of each process, and every step that asks for one.
         let asks = |step: &str| ["signal", "caught", "panic"].contains(&step);
-        let asked = processes + self.steps.split(' ').filter(|step| asks(step)).count();
+        let dumps = processes + self.steps.split(' ').filter(|step| asks(step)).count();
         assert!(
-            lost <= asked,
-            "at most one line for each lost trace: {what}"
+            lost <= dumps,
+            "at most one line for each lost trace: {case}"
         );
         Leftovers {
-            said,
+            warnings,
             lost,
             lines: ours.iter().map(|&line| line.to_owned()).collect(),
             traces: self.look_over(folder, &traced),
@@ -202,9 +202,9 @@ fn is_ordinary(line: &str) -> bool {
 
 /// Whether a line of the recorder's is about a trace that is lost or cut off: with its path, and what to do.
 fn is_of_lost(line: &str) -> bool {
-    let told = line.contains(": no trace was written: ");
-    assert!(!told || line.contains("; "), "no remedy: {line}");
-    told || line.ends_with(": what follows is lost\n")
+    let is_refused = line.contains(": no trace was written: ");
+    assert!(!is_refused || line.contains("; "), "no remedy: {line}");
+    is_refused || line.ends_with(": what follows is lost\n")
 }
 
 /// What differs from run to run: the number of the thread that panics, and of the process in the shell's

@@ -8,20 +8,21 @@ use std::sync::OnceLock;
 use fdr_tests::support::program::fdr;
 use serde_json::Value;
 
-use crate::package::{Package, said};
+use crate::http_service::number;
+use crate::package::{Package, text_of};
 
 /// The package, built; `None`, and the test is left out, if other people's sources are not on this machine.
 fn built(name: &str) -> Option<Package> {
     let package = Package::copy_of(name, "");
     let output = package.cargo("build", &[]);
-    let is_missing = |sign: &str| said(&output).contains(sign);
+    let is_missing = |sign: &str| text_of(&output).contains(sign);
     if is_missing("no matching package named") || is_missing("attempting to make an HTTP request") {
         fdr_tests::skip(&format!(
             "tasks of {name}: the sources that it needs are not on this machine"
         ));
         return None;
     }
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     Some(package)
 }
 
@@ -47,7 +48,7 @@ fn recorded(
         .env("FDR_BUFFER", "64M")
         .output()
         .expect("it runs");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     let json = fdr(&[
         "report".as_ref(),
         "--tasks".as_ref(),
@@ -63,12 +64,6 @@ fn recorded(
     });
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     (printed, rows.collect())
-}
-
-fn number(row: &Value, field: &str) -> u64 {
-    row[field]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{field} of {row}"))
 }
 
 /// Tasks that finished, that were dropped, and that have not ended.

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use object::Object;
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, verify};
 use fdr_tests::support::trace::Trace;
@@ -111,7 +111,7 @@ fn build(package: &Package, settings: &str, flags: &str) -> Built {
     config(format!("build.rustflags={flags:?}"));
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let output = package.cargo("build", &arguments);
-    assert!(output.status.success(), "{settings}: {}", said(&output));
+    assert!(output.status.success(), "{settings}: {}", text_of(&output));
     Built {
         program: package.built("debug/builds"),
         shared: package.built("debug/examples/libfor_c.so"),
@@ -134,7 +134,7 @@ fn link_c(folder: &Folder, name: &str, arguments: &[&str]) -> PathBuf {
     assert!(
         output.status.success(),
         "cc {arguments:?}: {}",
-        said(&output)
+        text_of(&output)
     );
     program
 }
@@ -196,7 +196,7 @@ fn static_programs() {
             "build",
             &["--bins", "--target", &target, "--config", &flags],
         );
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", text_of(&output));
         let program = package.built(&format!("{target}/debug/builds"));
         let bytes = fs::read(&program).expect("the program");
         let file = object::File::parse(&*bytes).expect("an ELF file");
@@ -212,7 +212,7 @@ fn next_version() -> Package {
     let manifest = fs::read_to_string(runtime.join("Cargo.toml")).expect("Cargo.toml");
     let mut next = String::new();
     for line in manifest.lines() {
-        let said = match line.split_once(".workspace = true") {
+        let text_of = match line.split_once(".workspace = true") {
             Some(("version", _)) => "version = \"0.2.0\"".to_owned(),
             Some(("edition", _)) => "edition = \"2024\"".to_owned(),
             Some(("license", _)) => continue,
@@ -226,7 +226,7 @@ fn next_version() -> Package {
                 None => line.to_owned(),
             },
         };
-        next.push_str(&said);
+        next.push_str(&text_of);
         next.push('\n');
     }
     next.push_str("[workspace]\n");
@@ -271,7 +271,7 @@ fn two_versions_of_the_recorder_in_one_program() {
     for (change, traces) in versions {
         copy(&sources, &next.folder().join("src"), change);
         let output = package.cargo("build", &[]);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", text_of(&output));
         let folder = Folder::new("two-versions");
         let program = Program::new(package.built("debug/two_versions"), &folder);
         let outcome = program.set("FDR=1 FDR_BUFFER=64M").run().ok();
@@ -296,7 +296,7 @@ fn two_versions_of_the_recorder_in_one_program() {
 fn crates_of(package: &Package, options: &[&str]) -> Vec<String> {
     let tree = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];
     let output = package.cargo("tree", &[&tree, options].concat());
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     let tree = String::from_utf8_lossy(&output.stdout);
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     names.map(String::from).collect()
@@ -309,7 +309,7 @@ fn a_library_with_the_attribute_behind_a_feature() {
     let package = Package::copy_of("gated_user", "");
     let run = |folder: &Folder, options: &[&str]| {
         let output = package.cargo("build", options);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", text_of(&output));
         let program = Program::new(package.built("debug/gated_user"), folder);
         let outcome = program.set("FDR=1").run().ok();
         assert_eq!(outcome.stdout, "190 Some(2)\n", "{outcome:?}");
@@ -340,7 +340,7 @@ fn instrument(package: &Package, options: &[&str]) {
     let mut tool = Command::new(fdr_tests::tool().with_file_name("cargo-fdr"));
     tool.args(["fdr", "instrument"]).args(options);
     let output = tool.arg(package.folder()).output().expect("cargo fdr runs");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
 }
 
 // All editions are one test, because each build replaces the previous one. The attributes are first a person's, then
@@ -376,7 +376,7 @@ fn editions() {
                 instrument(&package, &["--all"]);
             }
             let output = package.cargo("build", &[]);
-            assert!(output.status.success(), "{edition}: {}", said(&output));
+            assert!(output.status.success(), "{edition}: {}", text_of(&output));
             let folder = Folder::new("editions");
             let program = package.built("debug/fdr-tests-edition-2015");
             let _ = Program::new(program, &folder).set("FDR=1").run().ok();

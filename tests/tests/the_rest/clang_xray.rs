@@ -124,16 +124,16 @@ fn the_tool_counts_what_the_program_counted() {
     let source = registry::open_path(&trace).expect("a trace");
     assert_eq!(source.diagnostics(), []);
     assert_eq!(source.info().threads.len(), 4);
-    let mut seen = XrayCounts::default();
-    drive(&*source, &mut seen, &|_| {}).expect("a readable trace");
+    let mut counts = XrayCounts::default();
+    drive(&*source, &mut counts, &|_| {}).expect("a readable trace");
     for (id, name) in &names {
-        let left = |edge| seen.edges.get(&(*id, edge)).copied().unwrap_or(0);
+        let left = |edge| counts.edges.get(&(*id, edge)).copied().unwrap_or(0);
         let all = calls[id];
         // `node` ends in a call of `tail`; the others return.
         let wanted = if name == "node" { (0, all) } else { (all, 0) };
         assert_eq!((left("exit"), left("tail exit")), wanted, "{name}");
     }
     // `tail` was given each number below 100 twice, below 200 and below 300.
-    assert_eq!(seen.arguments, 2 * 4950 + 19_900 + 44_850);
-    assert_eq!(seen.payloads, vec![b"halfway".to_vec(); 4]);
+    assert_eq!(counts.arguments, 2 * 4950 + 19_900 + 44_850);
+    assert_eq!(counts.payloads, vec![b"halfway".to_vec(); 4]);
 }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 use object::{Object, ObjectSection, ObjectSymbol};
 
 struct Built {
@@ -19,7 +19,7 @@ struct Built {
 fn build(features: &str) -> Built {
     let package = Package::copy_of("compiled_out", "");
     let output = package.cargo("build", &["--release", "--features", features]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     let path = package.built("release/fdr-tests-compiled-out");
     let trace = package.built("compiled_out.fdr");
     // What an interrupted run left would seem to be this one's.
@@ -29,7 +29,7 @@ fn build(features: &str) -> Built {
         .env("FDR_LOG", "quiet")
         .env("FDR_OUT", &trace);
     let output = run.output().expect("it runs");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     Built {
         program: fs::read(path).expect("the program"),
         stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -98,7 +98,7 @@ fn linked() -> Vec<String> {
         "{p}",
     ];
     let output = package.cargo("tree", &arguments);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     let tree = String::from_utf8_lossy(&output.stdout);
     let names = tree.lines().filter_map(|line| line.split(' ').next());
     names.map(String::from).collect()

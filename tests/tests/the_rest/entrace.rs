@@ -204,87 +204,71 @@ fn note(round: u64) -> (NoteKind, Vec<u8>) {
 
 /// Everything that a trace can hold, on several threads.
 fn everything(writer: &mut dyn Writer, rounds: u64) {
-    let mark = |writer: &mut dyn Writer, mark: Mark<'_>| writer.mark(&mark);
     for id in [70_000_u64, 3] {
         writer.thread(&Thread {
             id: ThreadId(id),
             name: format!("thread {id}"),
             ..Thread::default()
         });
-        mark(
-            writer,
-            Mark::Wall {
-                seconds: 1_700_000_000,
-                micros: 5,
-            },
-        );
+        writer.mark(&Mark::Wall {
+            seconds: 1_700_000_000,
+            micros: 5,
+        });
         for round in 0..rounds {
-            let time = id + round * 1_000_000;
-            mark(
-                writer,
-                Mark::Cpu {
-                    time: Ticks(time),
-                    cpu: CpuId(round as u32 % 3),
-                },
-            );
-            let first = Call {
-                has_arguments: true,
-                ..call(time, 1, Edge::Entry)
-            };
-            writer.calls(&[first]);
-            for value in 0..12 {
-                mark(
-                    writer,
-                    Mark::Argument {
-                        value: value * round,
-                    },
-                );
-            }
-            writer.calls(&[
-                call(time + 10, 2, Edge::Entry),
-                call(time + 300, 3, Edge::Entry),
-            ]);
-            let data = [b"payload ".as_slice(), &[round as u8]].concat();
-            mark(
-                writer,
-                Mark::Custom {
-                    time: Ticks(time + 301),
-                    cpu: None,
-                    data: &data,
-                },
-            );
-            mark(
-                writer,
-                Mark::Typed {
-                    time: Ticks(time + 302),
-                    kind: 9,
-                    data: b"typed",
-                },
-            );
-            let (kind, body) = note(round);
-            mark(
-                writer,
-                Mark::Note {
-                    time: Ticks(time + 303),
-                    kind,
-                    body: &body,
-                },
-            );
-            mark(writer, Mark::Lost { records: round });
-            let rest = [
-                call(time + 400, 3, Edge::TailExit),
-                call(time + 500, 2, Edge::Exit),
-                call(time + 600, 5, Edge::Entry),
-                call(time + 600, 4, Edge::Entry),
-                call(time + 600, 4, Edge::Exit),
-                call(time + 70_000, 5, Edge::Exit),
-                call(time + 80_000, 99, Edge::Exit),
-                call(time + 900_000, 1, Edge::Exit),
-            ];
-            writer.calls(&rest);
+            write_round(writer, id + round * 1_000_000, round);
         }
         writer.calls(&[call(1 << 50, 1, Edge::Entry)]);
     }
+}
+
+/// One event of each kind, inside of a call with arguments.
+fn write_round(writer: &mut dyn Writer, time: u64, round: u64) {
+    writer.mark(&Mark::Cpu {
+        time: Ticks(time),
+        cpu: CpuId(round as u32 % 3),
+    });
+    let first = Call {
+        has_arguments: true,
+        ..call(time, 1, Edge::Entry)
+    };
+    writer.calls(&[first]);
+    for value in 0..12 {
+        writer.mark(&Mark::Argument {
+            value: value * round,
+        });
+    }
+    writer.calls(&[
+        call(time + 10, 2, Edge::Entry),
+        call(time + 300, 3, Edge::Entry),
+    ]);
+    let data = [b"payload ".as_slice(), &[round as u8]].concat();
+    writer.mark(&Mark::Custom {
+        time: Ticks(time + 301),
+        cpu: None,
+        data: &data,
+    });
+    writer.mark(&Mark::Typed {
+        time: Ticks(time + 302),
+        kind: 9,
+        data: b"typed",
+    });
+    let (kind, body) = note(round);
+    writer.mark(&Mark::Note {
+        time: Ticks(time + 303),
+        kind,
+        body: &body,
+    });
+    writer.mark(&Mark::Lost { records: round });
+    writer.calls(&[
+        call(time + 400, 3, Edge::TailExit),
+        call(time + 500, 2, Edge::Exit),
+        call(time + 600, 5, Edge::Entry),
+        call(time + 600, 4, Edge::Entry),
+        call(time + 600, 4, Edge::Exit),
+        call(time + 70_000, 5, Edge::Exit),
+        call(time + 80_000, 99, Edge::Exit),
+        call(time + 900_000, 1, Edge::Exit),
+    ]);
 }
 
 /// What ENTRACE's readers print of an entry.

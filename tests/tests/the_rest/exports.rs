@@ -53,7 +53,7 @@ fn exported(trace: &Path, name: &str, folder: &Folder) -> PathBuf {
     path
 }
 
-fn said(command: &mut Command) -> String {
+fn stdout_of(command: &mut Command) -> String {
     let output = command.env("LC_ALL", "C.UTF-8").output();
     let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
     assert!(output.status.success(), "{command:?}: {output:?}");
@@ -71,7 +71,7 @@ fn gos_pprof_agrees_with_the_report() {
     let profile = exported(&trace, "pprof", &folder);
     let top = |index: &str| -> BTreeMap<String, u64> {
         let all = ["-top", "-nodecount=1000000", "-nodefraction=0", "-unit=ns"];
-        let text = said(
+        let text = stdout_of(
             Command::new(&go)
                 .args(["tool", "pprof"])
                 .args(all)
@@ -155,11 +155,11 @@ impl RowSums {
 
     /// Counts another function's time as this one's.
     fn give(&mut self, name: &str, other: &str) {
-        let given = std::mem::take(self.0.get_mut(other).expect("the other function"));
+        let moved = std::mem::take(self.0.get_mut(other).expect("the other function"));
         let row = self.0.get_mut(name).expect("the function");
-        row.own += given.own;
-        row.pieces += given.pieces;
-        self.0.entry(other.to_owned()).or_default().calls = given.calls;
+        row.own += moved.own;
+        row.pieces += moved.pieces;
+        self.0.entry(other.to_owned()).or_default().calls = moved.calls;
     }
 
     /// Each piece was rounded to a whole nanosecond, at both of its ends.
@@ -193,7 +193,7 @@ fn speedscope_agrees_with_the_report() {
     let saved = folder.join("saved.json");
     let mut node = Command::new("node");
     let node = node.arg("test/speedscope.mjs").current_dir(page);
-    let _ = said(node.arg(browser).arg(profile).arg(&saved));
+    let _ = stdout_of(node.arg(browser).arg(profile).arg(&saved));
     let saved: Value = serde_json::from_slice(&std::fs::read(saved).expect("what it saved"))
         .expect("what it saved is JSON");
     let exporter = saved["exporter"].as_str().expect("a program");

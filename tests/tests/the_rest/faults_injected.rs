@@ -221,8 +221,8 @@ impl Run {
         let (kinds, to) = (kinds.join(","), log.display());
         let watch = format!("strace -f -qq -s 16 -e trace={kinds} -o {to}");
         let left = self.row(&watch).check_in(&folder, &[]);
-        let said = left.said + left.lost;
-        assert_eq!((said, left.traces.len()), (0, self.traces), "{left:?}");
+        let warnings = left.warnings + left.lost;
+        assert_eq!((warnings, left.traces.len()), (0, self.traces), "{left:?}");
         ours(&fs::read_to_string(&log).expect("the calls"))
     }
 
@@ -240,7 +240,7 @@ impl Run {
         };
         let left = row.check_in(&folder, &[]);
         if HARMLESS.contains(&error) {
-            let found = (left.said + left.lost, left.traces.len());
+            let found = (left.warnings + left.lost, left.traces.len());
             assert_eq!(found, (0, self.traces), "{row:?}: {left:?}");
         }
         let calls = fs::read_to_string(&log).expect("the calls");

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, fdr};
 use object::{Object, ObjectSymbol};
@@ -36,7 +36,7 @@ fn readers(program: &Path) -> Vec<String> {
 fn build(arguments: &[&str], profile: &str) -> PathBuf {
     let package = Package::copy_of("lean", "");
     let output = package.cargo("build", arguments);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     package.built(&format!("{profile}/fdr-tests-lean"))
 }
 

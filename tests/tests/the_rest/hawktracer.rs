@@ -247,12 +247,12 @@ fn we_read_what_hawktracers_library_writes() {
     let file = folder.join("library.htdump");
     let output = Command::new(write).arg(&file).output().expect("it runs");
     assert!(output.status.success(), "{output:?}");
-    let told = String::from_utf8(output.stdout).expect("UTF-8");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
     let count = |line: &str| {
         let (name, count) = line.split_once('\t').expect("name and count");
         (name.to_owned(), count.parse().expect("a number"))
     };
-    let wanted: BTreeMap<String, u64> = told.lines().map(count).collect();
+    let wanted: BTreeMap<String, u64> = text.lines().map(count).collect();
     assert_eq!(wanted.len(), 3);
     verify(&file);
     let report = fdr(&["report", "--json"]

@@ -22,8 +22,8 @@ fn judged(licence: &str) -> Option<(bool, String)> {
     deny.arg("--config").arg(rules);
     match deny.args(["check", "licenses", "sources", "bans"]).output() {
         Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            Some((output.status.success(), said))
+            let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+            Some((output.status.success(), messages))
         }
         Err(error) => {
             skip(&format!("deny.toml refuses copyleft: cargo-deny: {error}"));
@@ -40,10 +40,10 @@ fn permissive_licences_pass() {
         "(MIT OR Apache-2.0) AND Unicode-3.0",
         "GPL-3.0-only OR MIT",
     ] {
-        let Some((passes, said)) = judged(&format!("license = {licence:?}")) else {
+        let Some((passes, message)) = judged(&format!("license = {licence:?}")) else {
             return;
         };
-        assert!(passes, "{licence}: {said}");
+        assert!(passes, "{licence}: {message}");
     }
 }
 
@@ -54,9 +54,12 @@ fn copyleft_and_no_licence_are_refused() {
         "license = \"MIT AND MPL-2.0\"",
         "",
     ] {
-        let Some((passes, said)) = judged(licence) else {
+        let Some((passes, message)) = judged(licence) else {
             return;
         };
-        assert!(!passes && said.contains("error["), "{licence}: {said}");
+        assert!(
+            !passes && message.contains("error["),
+            "{licence}: {message}"
+        );
     }
 }

@@ -29,11 +29,11 @@ impl CommandOutcome {
 
 /// Runs the tool in a folder; `@` stands for the file.
 fn fdr(folder: &Folder, words: &str, file: &Path) -> CommandOutcome {
-    let told = folder.join("peak");
+    let report = folder.join("peak");
     let file = file.to_str().expect("UTF-8");
     let arguments = words.split(' ').map(|word| word.replace('@', file));
     let output = Command::new(env!("CARGO_BIN_EXE_peak"))
-        .arg(&told)
+        .arg(&report)
         .arg(fdr_tests::tool())
         .args(arguments)
         .current_dir(folder.path())
@@ -41,8 +41,8 @@ fn fdr(folder: &Folder, words: &str, file: &Path) -> CommandOutcome {
         .stdout(Stdio::null())
         .output()
         .expect("the tool runs");
-    let told = fs::read_to_string(told).expect("its end");
-    let (code, kib) = told.trim().split_once(' ').expect("two numbers");
+    let text = fs::read_to_string(report).expect("its end");
+    let (code, kib) = text.trim().split_once(' ').expect("two numbers");
     let ended = CommandOutcome {
         code: code.parse().expect("a code"),
         mib: kib.parse::<u64>().expect("a size") / 1024,

@@ -17,7 +17,8 @@ use fdr_tests::support::wait::until;
 use serde_json::Value;
 use xtask::programs::{PROGRAMS, prepare};
 
-use crate::package::said;
+use crate::http_service::number;
+use crate::package::text_of;
 
 const CLIENTS: usize = 4;
 const COMMANDS: usize = 2_500;
@@ -66,7 +67,7 @@ fn server() -> Option<PathBuf> {
         .env_remove("FDR")
         .output()
         .expect("cargo runs");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     Some(target.join("debug/mini-redis-server"))
 }
 
@@ -140,12 +141,6 @@ fn rows(trace: &Path, more: &[&str]) -> Vec<(String, Value)> {
     rows.into_iter().map(|row| (name(&row), row)).collect()
 }
 
-fn number(row: &Value, field: &str) -> u64 {
-    row[field]
-        .as_u64()
-        .unwrap_or_else(|| panic!("{field} of {row}"))
-}
-
 /// Compares the tasks of a function with what the clients measured, and prints a line. A client's time has the server's
 /// in it. The two clocks differ by less than one percent, and quantiles are within 7 %.
 fn agree(rows: &[(String, Value)], function: &str, mut times: Vec<Duration>) {
@@ -200,6 +195,33 @@ fn mini_redis_tasks_agree_with_clients() {
         .set("FDR=1 FDR_OUT=%n.fdr FDR_BUDGET=0")
         .env("FDR_TRIGGER", TRIGGER);
     let running = program.start();
+    let measured = run_clients(address);
+    running.signal("INT");
+    drop(running.end().ok());
+
+    // One of the slow command, and the other one of the end.
+    let files = fs::read_dir(folder.path()).expect("the folder").count();
+    assert_eq!(files, 2);
+    let [dump, trace] = ["1.fdr", "2.fdr"].map(|name| folder.join(name));
+    verify(&dump);
+    verify(&trace);
+    let reason = check_slow_command(&dump);
+    println!("{reason}");
+
+    let rows = rows(&trace, &[]);
+    println!(
+        "{:<34} {:>6} {:>9} {:>9} {:>9}   {:>9} {:>9} {:>9} {:>9} {:>9}",
+        "ns", "count", "client", "p50", "p99", "server", "p50", "p99", "busy", "waiting"
+    );
+    let commands: Vec<Duration> = measured.get.iter().chain(&measured.set).copied().collect();
+    agree(&rows, "mini_redis::cmd::Command::apply", commands);
+    agree(&rows, "mini_redis::cmd::get::Get::apply", measured.get);
+    agree(&rows, "mini_redis::cmd::set::Set::apply", measured.set);
+    check_connections(&rows);
+}
+
+/// What all clients measured.
+fn run_clients(address: SocketAddr) -> Measured {
     let first = until("the server", || TcpStream::connect(address).ok());
     let others = (1..CLIENTS).map(|_| TcpStream::connect(address).expect("a connection"));
     let connections: Vec<TcpStream> = [first].into_iter().chain(others).collect();
@@ -210,21 +232,17 @@ fn mini_redis_tasks_agree_with_clients() {
             thread::spawn(move || client(BufReader::new(connection), number))
         })
         .collect();
-    let mut all = Measured::default();
+    let mut total = Measured::default();
     for client in clients {
         let measured = client.join().expect("a client ends").expect("answers");
-        all.get.extend(measured.get);
-        all.set.extend(measured.set);
+        total.get.extend(measured.get);
+        total.set.extend(measured.set);
     }
-    running.signal("INT");
-    drop(running.end().ok());
+    total
+}
 
-    // There are two traces: one of the slow command, and one of the end of the program.
-    let files = fs::read_dir(folder.path()).expect("the folder").count();
-    assert_eq!(files, 2);
-    let [dump, trace] = ["1.fdr", "2.fdr"].map(|name| folder.join(name));
-    verify(&dump);
-    verify(&trace);
+// There are two traces: one of the slow command, and one of the end of the program.
+fn check_slow_command(dump: &Path) -> String {
     let info = fdr(&["info".as_ref(), "--json".as_ref(), dump.as_os_str()]);
     let info: Value = serde_json::from_str(&info).expect("JSON");
     let reason = info["reason"].as_str().expect("a reason");
@@ -232,7 +250,7 @@ fn mini_redis_tasks_agree_with_clients() {
         reason.contains("mini_redis::cmd::get::Get::apply took 1"),
         "{reason}"
     );
-    let by_key = rows(&dump, &["--by", "key"]);
+    let by_key = rows(dump, &["--by", "key"]);
     let is_slow =
         |row: &Value| row["by"] == "slow" && row["name"] == "mini_redis::cmd::get::Get::apply";
     let slow: Vec<&Value> = by_key
@@ -246,7 +264,6 @@ fn mini_redis_tasks_agree_with_clients() {
         number(slow[0], "busy_ns") >= SLOW.as_nanos() as u64 / 100 * 99,
         "{slow:?}"
     );
-    // The call is there from its entry to its exit.
     let report = fdr(&[
         "report".as_ref(),
         "--json".as_ref(),
@@ -261,17 +278,10 @@ fn mini_redis_tasks_agree_with_clients() {
     let apply = functions.find(|row| row["name"] == "mini_redis::cmd::get::Get::apply");
     let longest = number(apply.expect("the function"), "max_ns");
     assert!(longest >= SLOW.as_nanos() as u64 / 100 * 99, "{report}");
+    reason.to_owned()
+}
 
-    let rows = rows(&trace, &[]);
-    println!("{reason}");
-    println!(
-        "{:<34} {:>6} {:>9} {:>9} {:>9}   {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "ns", "count", "client", "p50", "p99", "server", "p50", "p99", "busy", "waiting"
-    );
-    let commands: Vec<Duration> = all.get.iter().chain(&all.set).copied().collect();
-    agree(&rows, "mini_redis::cmd::Command::apply", commands);
-    agree(&rows, "mini_redis::cmd::get::Get::apply", all.get);
-    agree(&rows, "mini_redis::cmd::set::Set::apply", all.set);
+fn check_connections(rows: &[(String, Value)]) {
     // A connection waits for its client. Its last read finds the end, or the signal ends it first.
     let connections = CLIENTS as u64;
     for (function, count) in [

@@ -185,7 +185,7 @@ const MORE: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 struct Run {
     /// How it ended, what it printed, and what is in its files: all that is compared.
-    seen: BTreeMap<String, String>,
+    facts: BTreeMap<String, String>,
     /// The recorder's lines.
     lines: Vec<String>,
     took: Duration,
@@ -223,19 +223,19 @@ fn run(way: &str, setting: Option<Setting>) -> Run {
         .filter(|line| !line.contains(HOOK))
         .partition(|line| line.starts_with("fdr: "));
     let lines = own.iter().map(|line| line["fdr: ".len()..].to_owned());
-    let mut seen = BTreeMap::new();
-    seen.insert("its end".into(), format!("{:?}", outcome.status));
-    seen.insert("its output".into(), outcome.stdout);
+    let mut facts = BTreeMap::new();
+    facts.insert("its end".into(), format!("{:?}", outcome.status));
+    facts.insert("its output".into(), outcome.stdout);
     let steady: Vec<String> = others.iter().map(|line| steady(line)).collect();
-    seen.insert("its errors".into(), steady.join("\n"));
+    facts.insert("its errors".into(), steady.join("\n"));
     for name in folder.names().iter().filter(|name| *name != "traces") {
         let text = fs::read(folder.join(name)).unwrap_or_default();
-        seen.insert(name.clone(), text.escape_ascii().to_string());
+        facts.insert(name.clone(), text.escape_ascii().to_string());
     }
     let traces = fs::read_dir(folder.join("traces")).expect("the folder");
     let traces = traces.map(|entry| entry.expect("an entry").path());
     Run {
-        seen,
+        facts,
         lines: lines.collect(),
         took,
         traces: traces.collect(),
@@ -258,14 +258,17 @@ fn differences(way: &str, setting: Setting, off: &Run) -> Vec<String> {
     let on = run(way, Some(setting));
     let mut found = Vec::new();
     let is_compared = !rows().any(|but| matches!(but, Differs));
-    if is_compared && on.seen != off.seen {
-        for (what, text) in &off.seen {
-            let other = on.seen.get(what).map_or("nothing", String::as_str);
+    if is_compared && on.facts != off.facts {
+        for (what, text) in &off.facts {
+            let other = on.facts.get(what).map_or("nothing", String::as_str);
             if other != text {
                 found.push(format!("{what} is {other:?}, not {text:?}"));
             }
         }
-        let more = on.seen.keys().filter(|what| !off.seen.contains_key(*what));
+        let more = on
+            .facts
+            .keys()
+            .filter(|what| !off.facts.contains_key(*what));
         found.extend(more.map(|what| format!("there is {what}")));
     }
     let known = |line: &&String| {
@@ -308,10 +311,10 @@ fn damage(setting: Setting, trace: &Path) -> Option<String> {
     }
     let mut tool = Command::new(fdr_tests::tool());
     let output = tool.arg("verify").arg(trace).output().expect("fdr runs");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said = said + &String::from_utf8_lossy(&output.stderr);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = text + &String::from_utf8_lossy(&output.stderr);
     // The first line tells what is wrong first.
-    let first = said.lines().next().unwrap_or_default();
+    let first = text.lines().next().unwrap_or_default();
     (!output.status.success()).then(|| format!("a trace: {first}"))
 }
 
@@ -327,7 +330,7 @@ fn ways() -> Vec<(String, String)> {
 /// Every way of a file, in each setting.
 fn check(file: &str) {
     let (mut found, mut count) = (Vec::new(), 0);
-    for (_, way) in ways().iter().filter(|(of, _)| of == file) {
+    for (_, way) in ways().iter().filter(|(other, _)| other == file) {
         let off = run(way, None);
         count += 1;
         for setting in ALL {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
 
@@ -15,7 +15,7 @@ fn programs() -> [PathBuf; 2] {
     let package = Package::copy_of("off", "");
     let build = |options: &[&str], copy: &str| {
         let output = package.cargo("build", &[&["--release"], options].concat());
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", text_of(&output));
         // The next build takes the place of this one.
         let built = package.built("release/plain");
         let copied = built.with_file_name(copy);

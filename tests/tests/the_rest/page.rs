@@ -12,7 +12,7 @@ use fdr_tests::skip;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, Running};
 
-use super::page_traces::{changed, hostile, kept, noted, spread, usual};
+use super::page_traces::{changed, hostile, noted, readable_part, spread, usual};
 
 /// A copy of the page's sources with what they need; where that can't be had, the check is skipped aloud.
 pub(super) fn sources(check: &str) -> Option<PathBuf> {
@@ -80,10 +80,10 @@ fn what_is_committed_is_what_the_sources_make() {
         .current_dir(page)
         .output();
     let output = output.expect("npm runs");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let messages = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success(),
-        "{said}{}",
+        "{messages}{}",
         String::from_utf8_lossy(&output.stdout)
     );
 }
@@ -105,8 +105,8 @@ fn the_page_is_usable_and_names_are_text() {
     noted(&traces[2]);
     changed(&traces[3]);
     spread(&traces[4]);
-    kept(&traces[5], 1500);
-    kept(&traces[6], 815);
+    readable_part(&traces[5], 1500);
+    readable_part(&traces[6], 815);
     let program = Program::new(env!("CARGO_BIN_EXE_controlled"), &folder);
     let mut program = program
         .set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/")
@@ -129,13 +129,13 @@ fn the_page_is_usable_and_names_are_text() {
         output
     });
     let output = output.expect("node runs");
-    let said = String::from_utf8_lossy(&output.stdout);
+    let stdout = String::from_utf8_lossy(&output.stdout);
     assert!(
         output.status.success(),
-        "{said}{}",
+        "{stdout}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert_eq!(said.lines().count(), 10, "{said}");
+    assert_eq!(stdout.lines().count(), 10, "{stdout}");
 }
 
 #[test]

@@ -59,25 +59,25 @@ pub(super) fn usual(path: &Path) {
         functions: functions.map(|(id, name)| function(id, name)).to_vec(),
         ..TraceInfo::default()
     };
-    let of = FunctionId;
+    let id = FunctionId;
     let calls = |shift: u64| {
-        let mut calls = vec![Call::entry(Ticks(1000 + shift), of(1))];
+        let mut calls = vec![Call::entry(Ticks(1000 + shift), id(1))];
         let mut at = 2000 + shift;
         for nth in 0..2000 {
-            calls.push(Call::entry(Ticks(at), of(2)));
-            calls.push(Call::entry(Ticks(at + 10), of(3)));
-            calls.push(Call::exit(Ticks(at + 60 + nth % 37), of(3)));
-            calls.push(Call::exit(Ticks(at + 110 + nth % 41), of(2)));
+            calls.push(Call::entry(Ticks(at), id(2)));
+            calls.push(Call::entry(Ticks(at + 10), id(3)));
+            calls.push(Call::exit(Ticks(at + 60 + nth % 37), id(3)));
+            calls.push(Call::exit(Ticks(at + 110 + nth % 41), id(2)));
             at += if nth % 400 == 399 { 50_000 } else { 200 };
         }
         if shift == 8000 {
-            calls.push(Call::entry(Ticks(at), of(2)));
-            calls.push(Call::entry(Ticks(at + 10), of(3)));
-            calls.push(Call::exit(Ticks(at + 60_010), of(3)));
-            calls.push(Call::exit(Ticks(at + 60_020), of(2)));
+            calls.push(Call::entry(Ticks(at), id(2)));
+            calls.push(Call::entry(Ticks(at + 10), id(3)));
+            calls.push(Call::exit(Ticks(at + 60_010), id(3)));
+            calls.push(Call::exit(Ticks(at + 60_020), id(2)));
             at += 60_100;
         }
-        calls.push(Call::exit(Ticks(at), of(1)));
+        calls.push(Call::exit(Ticks(at), id(1)));
         calls
     };
     let threads = [(7, "main"), (8, "worker-1"), (9, "worker-2")];
@@ -86,7 +86,7 @@ pub(super) fn usual(path: &Path) {
 }
 
 /// A run of 4,000 calls, of which the trace still has `calls`.
-pub(super) fn kept(path: &Path, calls: u64) {
+pub(super) fn readable_part(path: &Path, calls: u64) {
     let function = |(id, name)| function(id, name);
     let info = TraceInfo {
         functions: [(1, "app::run"), (2, "app::step")].map(function).to_vec(),
@@ -131,79 +131,80 @@ pub(super) fn spread(path: &Path) {
         },
         ..TraceInfo::default()
     };
-    let of = FunctionId;
+    let id = FunctionId;
     let mut calls = Vec::new();
     for group in 0..40 {
         let begin = 10_000_000 * FREQUENCY / 3 + group * 50 * FREQUENCY;
-        calls.push(Call::entry(Ticks(begin), of(1)));
+        calls.push(Call::entry(Ticks(begin), id(1)));
         for nth in 0..30 {
             let at = begin + 1000 + nth * 4 * MICROSECOND;
-            calls.push(Call::entry(Ticks(at), of(2)));
-            calls.push(Call::entry(Ticks(at + MICROSECOND / 3), of(3)));
-            calls.push(Call::exit(Ticks(at + MICROSECOND), of(3)));
-            calls.push(Call::exit(Ticks(at + 2 * MICROSECOND), of(2)));
+            calls.push(Call::entry(Ticks(at), id(2)));
+            calls.push(Call::entry(Ticks(at + MICROSECOND / 3), id(3)));
+            calls.push(Call::exit(Ticks(at + MICROSECOND), id(3)));
+            calls.push(Call::exit(Ticks(at + 2 * MICROSECOND), id(2)));
         }
-        calls.push(Call::exit(Ticks(begin + 130 * MICROSECOND), of(1)));
+        calls.push(Call::exit(Ticks(begin + 130 * MICROSECOND), id(1)));
     }
     write(path, &info, &[(thread(7, "main"), calls)]);
 }
 
 /// Names that would be more than text, if a page let them.
+const HOSTILE_NAMES: &[&str] = &[
+    "<script>window.hacked=1;alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\"><img src=http://example.invalid/x onerror=alert(2)>",
+    "</script><script>alert(3)</script>",
+    "</style><style>*{display:none}</style>",
+    "<svg onload=alert(4)>",
+    "<iframe src=javascript:alert(5)>",
+    "<a href=\"javascript:alert(6)\">click</a>",
+    "<link rel=stylesheet href=http://example.invalid/x.css>",
+    "<base href=http://example.invalid/>",
+    "<!--",
+    "-->",
+    "]]>",
+    "{{script}}",
+    "${alert(7)}",
+    "$&",
+    "$`",
+    "%s%n",
+    "&lt;b&gt;",
+    "&#x3c;script>",
+    "javascript:alert(8)",
+    "data:text/html,<script>alert(9)</script>",
+    "\u{202e}gnp.exe",
+    "\u{2066}isolated\u{2069}",
+    "\u{200b}\u{200d}\u{feff}",
+    "\u{1b}[31mred\u{1b}[0m",
+    "\0nul\0",
+    "line\nline\r\n",
+    "\t\u{8}\u{7f}\u{9b}",
+    "__proto__",
+    "constructor",
+    "toString",
+    "hasOwnProperty",
+    "null",
+    "undefined",
+    "NaN",
+    "",
+    " ",
+    "\u{e0041}\u{e0042}",
+    "\u{2028}\u{2029}",
+    "ﷺ",
+    "e\u{301}\u{301}\u{301}\u{301}\u{301}",
+    "👩‍👩‍👧‍👦",
+    "نص عربي",
+    "＜script＞alert(1)＜/script＞",
+    "' OR 1=1 --",
+    "../../../etc/passwd",
+    "\\u003cscript\\u003e",
+    "onclick=alert(1)",
+    "style=\"position:fixed\"",
+];
+
+/// A trace in which all names are hostile.
 pub(super) fn hostile(path: &Path) {
-    let mut names: Vec<String> = [
-        "<script>window.hacked=1;alert(1)</script>",
-        "<img src=x onerror=alert(1)>",
-        "\"><img src=http://example.invalid/x onerror=alert(2)>",
-        "</script><script>alert(3)</script>",
-        "</style><style>*{display:none}</style>",
-        "<svg onload=alert(4)>",
-        "<iframe src=javascript:alert(5)>",
-        "<a href=\"javascript:alert(6)\">click</a>",
-        "<link rel=stylesheet href=http://example.invalid/x.css>",
-        "<base href=http://example.invalid/>",
-        "<!--",
-        "-->",
-        "]]>",
-        "{{script}}",
-        "${alert(7)}",
-        "$&",
-        "$`",
-        "%s%n",
-        "&lt;b&gt;",
-        "&#x3c;script>",
-        "javascript:alert(8)",
-        "data:text/html,<script>alert(9)</script>",
-        "\u{202e}gnp.exe",
-        "\u{2066}isolated\u{2069}",
-        "\u{200b}\u{200d}\u{feff}",
-        "\u{1b}[31mred\u{1b}[0m",
-        "\0nul\0",
-        "line\nline\r\n",
-        "\t\u{8}\u{7f}\u{9b}",
-        "__proto__",
-        "constructor",
-        "toString",
-        "hasOwnProperty",
-        "null",
-        "undefined",
-        "NaN",
-        "",
-        " ",
-        "\u{e0041}\u{e0042}",
-        "\u{2028}\u{2029}",
-        "ﷺ",
-        "e\u{301}\u{301}\u{301}\u{301}\u{301}",
-        "👩‍👩‍👧‍👦",
-        "نص عربي",
-        "＜script＞alert(1)＜/script＞",
-        "' OR 1=1 --",
-        "../../../etc/passwd",
-        "\\u003cscript\\u003e",
-        "onclick=alert(1)",
-        "style=\"position:fixed\"",
-    ]
-    .map(str::to_owned)
-    .to_vec();
+    let mut names: Vec<String> = HOSTILE_NAMES.iter().map(|&name| name.to_owned()).collect();
     names.push("<b>long</b>".repeat(6000));
     let functions = names.iter().zip(1..).map(|(name, id)| function(id, name));
     let info = TraceInfo {
@@ -212,41 +213,42 @@ pub(super) fn hostile(path: &Path) {
         reason: "<script>alert(11)</script>".to_owned(),
         ..TraceInfo::default()
     };
-    // Each call is the only poll of a task, has the name as an argument, and sets a counter of that name.
-    let steps = |shift: u64| {
-        let count = names.len() as u64;
-        let each = |nth: u64| {
-            let (at, id) = (1000 + nth * 100, (1 + (nth + shift) % count) as u32);
-            let text = names[id as usize - 1].as_bytes();
-            let text = &text[..text.len().min(200)];
-            let said = Note::Arguments {
-                function: id,
-                fields: vec![field(id, 0, FieldValue::Text(text, text.len() as u64))],
-            };
-            let ends = Note::Task {
-                task: shift * count + nth + 1,
-                parent: 0,
-                by: 0,
-                name: id,
-                state: task_state::FINISHED,
-                counted: 0,
-                elapsed: 80,
-                busy: 80,
-                polls: 1,
-            };
-            [
-                Step::Calls(Call::entry(Ticks(at), FunctionId(id))),
-                Step::Note(at + 10, said),
-                Step::Note(at + 20, counter(id, FieldValue::Unsigned(nth))),
-                Step::Note(at + 80, ends),
-                Step::Calls(Call::exit(Ticks(at + 80), FunctionId(id))),
-            ]
-        };
-        (0..count).flat_map(each).collect::<Vec<_>>()
-    };
     let threads = names.iter().zip(1..).step_by(5);
-    let threads = threads.map(|(name, id)| (thread(id, name), steps(id)));
+    let threads = threads.map(|(name, id)| (thread(id, name), hostile_steps(&names, id)));
     write_steps(path, &info, threads.collect());
+}
+
+/// Each call is the only poll of a task, has the name as an argument, and sets a counter of that name.
+fn hostile_steps(names: &[String], shift: u64) -> Vec<Step<'_>> {
+    let count = names.len() as u64;
+    let each = |nth: u64| {
+        let (at, id) = (1000 + nth * 100, (1 + (nth + shift) % count) as u32);
+        let text = names[id as usize - 1].as_bytes();
+        let text = &text[..text.len().min(200)];
+        let arguments = Note::Arguments {
+            function: id,
+            fields: vec![field(id, 0, FieldValue::Text(text, text.len() as u64))],
+        };
+        let task = Note::Task {
+            task: shift * count + nth + 1,
+            parent: 0,
+            by: 0,
+            name: id,
+            state: task_state::FINISHED,
+            counted: 0,
+            elapsed: 80,
+            busy: 80,
+            polls: 1,
+        };
+        [
+            Step::Calls(Call::entry(Ticks(at), FunctionId(id))),
+            Step::Note(at + 10, arguments),
+            Step::Note(at + 20, counter(id, FieldValue::Unsigned(nth))),
+            Step::Note(at + 80, task),
+            Step::Calls(Call::exit(Ticks(at + 80), FunctionId(id))),
+        ]
+    };
+    (0..count).flat_map(each).collect()
 }
 
 /// What a thread does, in order.
@@ -323,7 +325,7 @@ fn noted_info(anchor: u64) -> TraceInfo {
 
 /// Polls of six tasks and the notes in them: three polls of 1 µs, 4 µs from one to the next, on two threads by turns.
 fn poll(thread: u64, at: u64, task: u64, number: u64) -> Vec<Step<'static>> {
-    let of = FunctionId(2);
+    let function = FunctionId(2);
     let (state, elapsed) = match number {
         3 if task == 6 => (task_state::DROPPED, 9000),
         3 => (task_state::FINISHED, 9000),
@@ -340,24 +342,24 @@ fn poll(thread: u64, at: u64, task: u64, number: u64) -> Vec<Step<'static>> {
         busy: number * 1000,
         polls: number,
     };
-    let said = |place, name, value| Note::Arguments {
+    let value_note = |place, name, value| Note::Arguments {
         function: 2,
         fields: vec![field(name, place, value)],
     };
     let mut steps = vec![
         Step::Cpu(at, (thread + task) as u32 % 3),
-        Step::Calls(Call::entry(Ticks(at), of)),
+        Step::Calls(Call::entry(Ticks(at), function)),
     ];
     if number == 1 {
         let text = FieldValue::Text(b"<b>example</b>", 14);
-        steps.push(Step::Note(at + 100, said(0, 20, text)));
+        steps.push(Step::Note(at + 100, value_note(0, 20, text)));
     }
     if number == 3 {
         let value = FieldValue::Unsigned(200 + task);
-        steps.push(Step::Note(at + 900, said(RESULT, 21, value)));
+        steps.push(Step::Note(at + 900, value_note(RESULT, 21, value)));
     }
     steps.push(Step::Note(at + 1000, note));
-    steps.push(Step::Calls(Call::exit(Ticks(at + 1000), of)));
+    steps.push(Step::Calls(Call::exit(Ticks(at + 1000), function)));
     steps
 }
 

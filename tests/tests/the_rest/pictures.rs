@@ -43,7 +43,7 @@ fn a_flame_graph_zooms_and_searches() {
     };
     let folder = Folder::new("pictures");
     let [trace, picture] = ["t.fdr", "x.svg"].map(|name| folder.join(name));
-    let seen = |answers: &str| {
+    let searches = |answers: &str| {
         let mut flame = Command::new(fdr_tests::tool());
         flame.args(["flame", "--force", "-o"]);
         let output = flame.arg(&picture).arg(&trace).output().expect("fdr runs");
@@ -58,8 +58,8 @@ fn a_flame_graph_zooms_and_searches() {
         let output = visitor.arg(profile).arg(address).output();
         let output = String::from_utf8(output.expect("the browser runs").stdout).expect("UTF-8");
         let (_, end) = output.rsplit_once(">seen:").expect("what was seen");
-        let (seen, _) = end.split_once(":seen<").expect("all that was seen");
-        seen.lines().map(str::to_owned).collect::<Vec<_>>()
+        let (lines, _) = end.split_once(":seen<").expect("all that was seen");
+        lines.lines().map(str::to_owned).collect::<Vec<_>>()
     };
 
     usual(&trace);
@@ -76,7 +76,7 @@ fn a_flame_graph_zooms_and_searches() {
     let share = |part| format!("{:.2} %", 100.0 * time(part) / time("app"));
     let [step, leaf] = ["step", "leaf"].map(share);
     assert_eq!(
-        seen(r#"["STEP", "e", "leaf", "no such"]"#),
+        searches(r#"["STEP", "e", "leaf", "no such"]"#),
         [
             "search (Ctrl+F) | 0 of 4".to_owned(),
             format!("STEP: {step} · click to end | 1 of 4"),
@@ -94,12 +94,12 @@ fn a_flame_graph_zooms_and_searches() {
     );
 
     hostile(&trace);
-    let seen = seen(r#"["<script>"]"#);
-    assert!(seen[1].contains("&lt;script&gt;: "), "{seen:?}");
-    assert!(!seen[1].contains("| 0 of"), "{seen:?}");
-    assert_eq!(seen.last().map(String::as_str), Some("undefined"));
+    let answers = searches(r#"["<script>"]"#);
+    assert!(answers[1].contains("&lt;script&gt;: "), "{answers:?}");
+    assert!(!answers[1].contains("| 0 of"), "{answers:?}");
+    assert_eq!(answers.last().map(String::as_str), Some("undefined"));
     // A frame hides those beside it; the lowest one shows them again.
     let shown = |line: &str| line.rsplit(' ').next().map(str::to_owned);
-    assert_eq!(shown(&seen[4]).as_deref(), Some("2"), "{seen:?}");
-    assert_eq!(shown(&seen[5]), shown(&seen[0]), "{seen:?}");
+    assert_eq!(shown(&answers[4]).as_deref(), Some("2"), "{answers:?}");
+    assert_eq!(shown(&answers[5]), shown(&answers[0]), "{answers:?}");
 }

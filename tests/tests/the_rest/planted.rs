@@ -96,8 +96,8 @@ fn samples_name_functions_without_the_attribute() {
         let trace = folder.join("t.fdr");
         let words = ["slow", "--json", "--limit", "1", "--over", "40ms"];
         let words = words.map(std::ffi::OsStr::new);
-        let said = fdr(&[&words[..], &[trace.as_os_str()]].concat());
-        let slow: Value = serde_json::from_str(&said).expect("JSON");
+        let output = fdr(&[&words[..], &[trace.as_os_str()]].concat());
+        let slow: Value = serde_json::from_str(&output).expect("JSON");
         if slow["calls"][0]["states"].is_null() {
             return;
         }

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
 
@@ -32,7 +32,7 @@ const MAIN_KIB: usize = 24 + 24;
 fn build(arguments: &[&str], path: &str) -> PathBuf {
     let package = Package::copy_of("stacks", "");
     let output = package.cargo("build", arguments);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     package.built(path)
 }
 

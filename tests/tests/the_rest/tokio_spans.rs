@@ -6,18 +6,18 @@ use fdr_tests::support::program::{fdr, verify};
 use fdr_tests::support::trace::Trace;
 use serde_json::Value;
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 
 #[test]
 fn spans_on_both_runtimes_of_tokio() {
     let package = Package::copy_of("tokio_spans", "");
     let output = package.cargo("build", &[]);
-    if said(&output).contains("no matching package named `tokio`")
-        || said(&output).contains("attempting to make an HTTP request")
+    if text_of(&output).contains("no matching package named `tokio`")
+        || text_of(&output).contains("attempting to make an HTTP request")
     {
         return fdr_tests::skip("spans of a program on tokio: its sources are not on this machine");
     }
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     for words in [
         &["one"][..],
         &["many"],
@@ -33,7 +33,7 @@ fn spans_on_both_runtimes_of_tokio() {
                 .env("FDR_OUT", &trace)
                 .output()
                 .expect("it runs");
-            assert!(output.status.success(), "{}", said(&output));
+            assert!(output.status.success(), "{}", text_of(&output));
             assert_eq!(String::from_utf8_lossy(&output.stdout), "900 100\n");
             verify(&trace);
             let words = ["report", "--tasks", "--json"].map(AsRef::as_ref);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 use fdr_formats::model::{Edge, Mark};
 use fdr_formats::{Call, Diagnostic, FunctionId, Sink, Thread, registry, source};
 
@@ -42,7 +42,7 @@ impl Sink for Calls {
 fn every_call_is_in_the_trace_once() {
     let package = Package::copy_of("counted", "");
     let output = package.cargo("build", &[]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     let trace = package.built("counted.fdr");
     let mut run = Command::new(package.built("debug/counted"));
     let output = run
@@ -50,10 +50,10 @@ fn every_call_is_in_the_trace_once() {
         .env("FDR_OUT", &trace)
         .output()
         .expect("it runs");
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
 
     let opened = registry::open_path(&trace)
-        .unwrap_or_else(|error| panic!("{}: {error}\n{}", trace.display(), said(&output)));
+        .unwrap_or_else(|error| panic!("{}: {error}\n{}", trace.display(), text_of(&output)));
     fs::remove_file(&trace).expect("the trace can be removed");
     let mut calls = Calls::default();
     source::drive(&*opened, &mut calls, &|_| {}).expect("the trace is read");
@@ -67,8 +67,8 @@ fn every_call_is_in_the_trace_once() {
         assert!(function.file.ends_with("src/main.rs"), "{function:?}");
         recorded.push(format!("{entries} {} {}", function.name, function.line));
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    let mut expected: Vec<&str> = said.lines().collect();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let mut expected: Vec<&str> = stdout.lines().collect();
     expected.sort_unstable();
     recorded.sort_unstable();
     assert_eq!(recorded, expected);

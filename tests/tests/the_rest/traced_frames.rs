@@ -1,7 +1,7 @@
 //! How much stack the attribute takes where nothing is optimized: the same recursive functions are measured with the
 //! attribute and without.
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 
 /// Bytes that a level of recursion may take more with the attribute: the guard's frame.
 const BOUND: usize = 160;
@@ -9,7 +9,7 @@ const BOUND: usize = 160;
 /// Bytes of stack per level, by the function's name.
 fn levels(package: &Package, features: &str) -> Vec<(String, usize)> {
     let output = package.cargo("run", &["--features", features]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     let text = String::from_utf8_lossy(&output.stdout);
     let levels = text.lines().map(|line| {
         let (name, bytes) = line.split_once(' ').expect("a name and a number");

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 use serde_json::Value;
 
 /// The programs of a folder of `ui`, by name.
@@ -44,7 +44,7 @@ fn package(name: &str, edition: &str, programs: &BTreeMap<String, PathBuf>) -> P
 fn runs(package: &Package, program: &str) {
     let mut program = Command::new(package.built("debug").join(program));
     let output = program.env_remove("FDR").output().expect("it runs");
-    assert!(output.status.success(), "{program:?}: {}", said(&output));
+    assert!(output.status.success(), "{program:?}: {}", text_of(&output));
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn accepts() {
     let programs = programs("pass");
     let package = package("accepted", "2024", &programs);
     let output = package.cargo("build", &["--bins"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     for program in programs.keys() {
         runs(&package, program);
     }
@@ -63,17 +63,17 @@ fn accepts() {
 fn accepts_in_edition_2021_and_before_clippy() {
     let package = package("editions", "2021", &programs("pass"));
     let output = package.cargo("check", &["--bins"]);
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     let chosen = ["methods", "async_functions", "hygiene"];
     let arguments = chosen.map(|program| ["--bin", program]);
     let output = package.cargo("build", arguments.as_flattened());
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", text_of(&output));
     for program in chosen {
         runs(&package, program);
     }
     if fdr_tests::reader("cargo-clippy", "pedantic clippy on traced functions").is_some() {
         let output = package.cargo("clippy", &["--bin", "clean"]);
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", text_of(&output));
     }
 }
 
@@ -83,7 +83,7 @@ fn refusals(package: &Package) -> BTreeMap<String, String> {
         "check",
         &["--bins", "--keep-going", "--message-format=json"],
     );
-    assert!(!output.status.success(), "{}", said(&output));
+    assert!(!output.status.success(), "{}", text_of(&output));
     let here = format!("{}/", env!("CARGO_MANIFEST_DIR"));
     let mut refusals = BTreeMap::<String, Vec<String>>::new();
     for line in String::from_utf8_lossy(&output.stdout).lines() {

@@ -1,7 +1,7 @@
 //! The same source is compiled with the attribute and without, and the compiler's and clippy's messages are compared:
 //! message, code, places, labels, notes and suggestions.
 
-use crate::package::{Package, said};
+use crate::package::{Package, text_of};
 use serde_json::Value;
 
 /// A message, without what depends on which one of its lint comes first.
@@ -68,7 +68,7 @@ fn messages(
     assert!(
         !texts.is_empty(),
         "{command} says nothing of {example}:\n{}",
-        said(&output)
+        text_of(&output)
     );
     texts.sort();
     texts

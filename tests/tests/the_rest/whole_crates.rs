@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::package::said;
+use crate::package::text_of;
 
 /// The folders of all packages that cargo took from a registry, sorted.
 fn packages() -> Vec<PathBuf> {
@@ -88,7 +88,7 @@ fn every_byte_is_restored() {
             output.status.success(),
             "{}: {}",
             package.display(),
-            said(&output)
+            text_of(&output)
         );
         let mut with_marks = BTreeMap::new();
         files(&package, &mut with_marks);
@@ -98,14 +98,14 @@ fn every_byte_is_restored() {
             output.status.success(),
             "{}: {}",
             package.display(),
-            said(&output)
+            text_of(&output)
         );
         let output = instrument(&package, &["--remove"]);
         assert!(
             output.status.success(),
             "{}: {}",
             package.display(),
-            said(&output)
+            text_of(&output)
         );
         let mut after = BTreeMap::new();
         files(&package, &mut after);

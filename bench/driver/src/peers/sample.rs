@@ -94,7 +94,7 @@ process_ns=48200 bytes=9600
     }
 
     #[test]
-    fn what_is_missing_is_told() {
+    fn what_is_missing_is_reported() {
         assert!(Sample::parse("process_ns=1\n").is_err());
         assert!(Sample::parse("untraced_calls=1 untraced_ns=1 traced_calls=1\n").is_err());
         let slices = TEXT.rsplit_once("process").expect("the last line").0;

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_process_is_told() {
+    fn a_stopped_process_is_reported() {
         assert!(state_in_words(std::process::id()).contains("busy"));
     }
 }

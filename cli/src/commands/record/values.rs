@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn off_filters_and_invalid_filters_are_told_apart() {
+    fn off_filters_differ_from_invalid_filters() {
         for off in ["", "off", "0", " off ", "No"] {
             assert_eq!(is_off(OsStr::new(off)), Ok(true), "{off:?}");
         }

@@ -177,16 +177,18 @@ fn random_traces_keep_callers_of_kept_calls() {
         assert_eq!(some.examined, all.examined, "{seed}");
         // The kept calls are the nearest ones of all calls.
         assert_eq!(some.calls, all.calls[..some.calls.len()], "{seed}");
-        for kept in &some.calls {
+        for selected in &some.calls {
             let is_around = |call: &&super::nearest::NearCall| {
-                call.thread == kept.thread && call.start < kept.start && kept.end < call.end
+                call.thread == selected.thread
+                    && call.start < selected.start
+                    && selected.end < call.end
             };
             for around in all.calls.iter().filter(is_around) {
                 let is_kept = some.calls.contains(around);
                 // Of calls that are as near, the outer ones come first, unless their depth is not known.
                 assert!(
-                    is_kept || around.depth >= kept.depth,
-                    "{seed}: {kept:?} {around:?}"
+                    is_kept || around.depth >= selected.depth,
+                    "{seed}: {selected:?} {around:?}"
                 );
             }
         }

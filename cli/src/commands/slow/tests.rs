@@ -87,12 +87,12 @@ pub(super) fn trace(threads: &[(u64, &[Call])]) -> MemoryTrace {
     trace
 }
 
-pub(super) fn found(trace: &MemoryTrace, asked: &Query<'_>) -> Findings {
-    find(asked, Path::new("memory"), trace).expect("in memory")
+pub(super) fn found(trace: &MemoryTrace, query: &Query<'_>) -> Findings {
+    find(query, Path::new("memory"), trace).expect("in memory")
 }
 
-pub(super) fn sentences(trace: &MemoryTrace, asked: &Query<'_>) -> Vec<String> {
-    let found = found(trace, asked);
+pub(super) fn sentences(trace: &MemoryTrace, query: &Query<'_>) -> Vec<String> {
+    let found = found(trace, query);
     let list = found.list.iter();
     list.map(|finding| sentence(&trace.info, finding)).collect()
 }
@@ -120,13 +120,13 @@ fn waits_are_followed_to_another_thread() {
     assert_eq!((finding.usual.p50, finding.usual.calls), (923, 101));
     let lock = finding.explained.path[2];
     assert_eq!((lock.total, lock.usual), (1_000_000.0, 20.0));
-    let told = sentence(&trace.info, finding);
+    let words = sentence(&trace.info, finding);
     let wanted = "100.0 % of the excess is in app::lock itself, while 8 was in app::compact.";
-    assert_eq!(told, wanted);
+    assert_eq!(words, wanted);
 }
 
 #[test]
-fn many_calls_of_usual_length_are_told() {
+fn many_calls_of_usual_length_are_reported() {
     let mut worker = Script::default();
     worker.usual(60);
     worker.request(20, 9000);
@@ -163,15 +163,15 @@ fn nothing_stands_out_where_all_calls_are_alike() {
     assert_eq!(found(&trace, &ALL).list.len(), 0);
     // Calls that are asked for are shown, and are as usual.
     let filter = Filter::parse("app::handle").expect("a glob");
-    let asked = Query {
+    let query = Query {
         filter: Some(&filter),
         of_each: 3,
         causes: None,
         ..ALL
     };
-    let told = sentences(&trace, &asked);
-    assert_eq!(told.len(), 3);
-    assert_eq!(told[0], "The call took no longer than usual.");
+    let words = sentences(&trace, &query);
+    assert_eq!(words.len(), 3);
+    assert_eq!(words[0], "The call took no longer than usual.");
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn open_calls_last_until_the_dump() {
     let call = &found.list[0].call;
     assert!(call.is_open);
     assert_eq!((call.function.0, call.total), (HANDLE, 5_000_000));
-    let told = sentence(&trace.info, &found.list[0]);
-    assert_eq!(told, "100.0 % of the excess is in app::lock itself.");
+    let words = sentence(&trace.info, &found.list[0]);
+    assert_eq!(words, "100.0 % of the excess is in app::lock itself.");
 }
 
 #[test]

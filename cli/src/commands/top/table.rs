@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_of_what_the_system_said() {
+    fn shares_are_of_the_systems_time() {
         let row = ThreadRow {
             running_ns: Some(250),
             ready_ns: Some(0),

@@ -134,7 +134,7 @@ fn functions_at_80_columns() {
 }
 
 #[test]
-fn the_end_of_the_process_is_told_first() {
+fn the_end_of_the_process_is_reported_first() {
     let mut picture = picture();
     picture.over = Some("process 4711 has ended".into());
     let mut view = view(Page::Functions, Sort::Own);
@@ -305,8 +305,8 @@ fn wrong_filters_can_be_mended() {
         press(&mut view, KeyCode::Char(key));
     }
     press(&mut view, KeyCode::Enter);
-    let told = view.message.clone().expect("a message");
-    assert!(told.starts_with("-: "), "{told}");
+    let message = view.message.clone().expect("a message");
+    assert!(message.starts_with("-: "), "{message}");
     assert!(view.filter.is_none());
     press(&mut view, KeyCode::Backspace);
     press(&mut view, KeyCode::Enter);

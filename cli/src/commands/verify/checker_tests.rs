@@ -330,7 +330,7 @@ fn deeply_buried_calls_are_found() {
 }
 
 #[test]
-fn findings_are_told_in_words() {
+fn findings_are_reported_in_words() {
     let name = |id: FunctionId| format!("f{}", id.0);
     assert_eq!(
         FindingKind::NoEntry { exit: F1 }.in_words(&name),

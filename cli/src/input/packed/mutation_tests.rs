@@ -74,7 +74,7 @@ fn change_each(
     mut mend: impl FnMut(&mut Vec<u8>),
     unpack: impl Fn(&FileBytes, &File, Limits) -> Result<Unpacked, Failure>,
 ) -> MutationCounts {
-    let (mut random, mut seen) = (Random(7), MutationCounts::default());
+    let (mut random, mut counts) = (Random(7), MutationCounts::default());
     for _ in 0..3000 {
         let mut changed = whole.to_vec();
         random.change(&mut changed);
@@ -85,15 +85,15 @@ fn change_each(
             Ok(unpacked) => {
                 assert!(unpacked.bytes <= MAX);
                 assert_eq!(out.metadata().unwrap().len(), unpacked.bytes);
-                seen.damaged += u32::from(unpacked.damage.is_some());
+                counts.damaged += u32::from(unpacked.damage.is_some());
                 let other = unpacked.damage.is_none() && unpacked.bytes <= plain;
-                seen.other += u32::from(other && changed != whole);
+                counts.other += u32::from(other && changed != whole);
             }
-            Err(Failure::MemoryRefusal) => seen.damaged += 1,
+            Err(Failure::MemoryRefusal) => counts.damaged += 1,
             Err(failure) => panic!("{failure:?}"),
         }
     }
-    seen
+    counts
 }
 
 #[test]
@@ -101,11 +101,11 @@ fn frames_without_checksums_are_unpacked_or_damaged() {
     let plain = calls(2000);
     let frame = |bytes: &[u8]| zstd::bulk::compress(bytes, 3).unwrap();
     let whole = [frame(&plain[..9000]), frame(&plain[9000..])].concat();
-    let seen = change_each(
+    let counts = change_each(
         &whole,
         plain.len() as u64,
         |_| {},
         |packed, out, limits| unpack(packed, out, limits, &|_| {}),
     );
-    assert!(seen.other > 300 && seen.damaged > 300, "{seen:?}");
+    assert!(counts.other > 300 && counts.damaged > 300, "{counts:?}");
 }

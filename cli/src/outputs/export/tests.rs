@@ -326,21 +326,21 @@ fn hostile_names_are_text() {
 }
 
 #[test]
-fn what_is_left_out_is_said() {
+fn what_is_left_out_is_reported() {
     let source = registry::open(Box::new(hostile())).expect("a trace");
-    let said = |name| exported(export_named(name), &*source, 1).1;
-    assert_eq!(said("csv"), "");
+    let losses = |name| exported(export_named(name), &*source, 1).1;
+    assert_eq!(losses("csv"), "");
     assert_eq!(
-        said("chrome"),
+        losses("chrome"),
         "1 changes of CPU: left out; 16 files and lines of functions: left out"
     );
-    let firefox = said("firefox");
+    let firefox = losses("firefox");
     assert!(
         firefox.contains("16 notes of arguments and results: left out")
             && firefox.contains("16 notes and payloads (events, counters, tasks, waits): left out"),
         "{firefox}"
     );
-    let folded = said("folded");
+    let folded = losses("folded");
     assert!(
         folded.contains("1 threads: their calls are added up"),
         "{folded}"

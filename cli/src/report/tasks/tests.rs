@@ -72,14 +72,14 @@ fn note(sink: &mut TraceTasks, typed: Typed) {
     });
 }
 
-fn seen(notes: &[Typed]) -> TraceTasks {
-    let mut seen = TraceTasks::default();
-    notes.iter().for_each(|typed| note(&mut seen, *typed));
-    seen
+fn trace_tasks(notes: &[Typed]) -> TraceTasks {
+    let mut tasks = TraceTasks::default();
+    notes.iter().for_each(|typed| note(&mut tasks, *typed));
+    tasks
 }
 
-fn tasks(info: &TraceInfo, seen: &TraceTasks, whole: bool, by: bool) -> Tasks {
-    let asked = TableOptions {
+fn tasks(info: &TraceInfo, found: &TraceTasks, whole: bool, by: bool) -> Tasks {
+    let options = TableOptions {
         filter: None,
         sort: Key::Own,
         reverse: false,
@@ -87,7 +87,7 @@ fn tasks(info: &TraceInfo, seen: &TraceTasks, whole: bool, by: bool) -> Tasks {
         whole,
         by,
     };
-    Tasks::new(info, seen, &asked).expect("memory")
+    Tasks::new(info, found, &options).expect("memory")
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn the_latest_note_of_a_task_counts() {
         (10, 0, 1, GONE, 0, 700, 0, 0, 0),
     ];
     for _ in 0..2 {
-        let tasks = tasks(&info(Vec::new()), &seen(&notes), true, false);
+        let tasks = tasks(&info(Vec::new()), &trace_tasks(&notes), true, false);
         let wanted = Row {
             name: "serve".into(),
             file: "a.rs".into(),
@@ -162,7 +162,7 @@ fn notes_count_tasks_missing_from_totals() {
         (4, 0, 1, WAITING, 1, 9_000, 50, 10, 1),
     ];
     let info = info(counted);
-    let whole = tasks(&info, &seen(&notes), true, false);
+    let whole = tasks(&info, &trace_tasks(&notes), true, false);
     assert!(whole.is_whole);
     let row = &whole.rows[0];
     assert_eq!(row.tasks, 100 + 2 + 1);
@@ -173,7 +173,7 @@ fn notes_count_tasks_missing_from_totals() {
     assert_eq!(row.never_polled, 2);
     assert_eq!(whole.open.len(), 1);
     assert_eq!(row.elapsed_max_ns, Some(9_000));
-    let noted = tasks(&info, &seen(&notes), false, false);
+    let noted = tasks(&info, &trace_tasks(&notes), false, false);
     assert_eq!((noted.rows[0].tasks, noted.rows[0].finished), (4, 3));
 }
 
@@ -184,7 +184,7 @@ fn tasks_with_overwritten_ends_are_closed() {
         (1, 0, 1, WAITING, 1, 100, 50, 10, 1),
         (2, 0, 1, WAITING, 1, 200, 50, 10, 1),
     ];
-    let whole = tasks(&info(counted), &seen(&notes), true, false);
+    let whole = tasks(&info(counted), &trace_tasks(&notes), true, false);
     assert_eq!((whole.rows[0].finished, whole.rows[0].unfinished), (9, 1));
     assert_eq!(whole.rows[0].busy_ns, 100 + 10);
     let open: Vec<u64> = whole.open.iter().map(|task| task.id).collect();

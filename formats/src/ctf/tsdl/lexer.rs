@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_said() {
+    fn what_is_no_token_is_reported() {
         for (text, wanted) in [
             ("/* a", "comment"),
             ("\"a\n\"", "does not end"),

@@ -12,21 +12,18 @@ fn overlapping_calls_get_lanes_of_their_own() {
         (1, item(20, 40, 4)),
         (1, item(30, 50, 1)),
     ];
-    let (kept, _) = nest(&items);
+    let (log, _) = nest(&items);
     let wanted = [(5, 2), (15, -2), (16, 3), (17, -3), (20, 4), (40, -4)];
-    assert_eq!(edges(&kept.calls[1]), wanted);
-    assert_eq!(
-        edges(&kept.calls[3]),
-        [(10, 1), (20, -1), (30, 1), (50, -1)]
-    );
-    assert_eq!(edges(&kept.calls[4]), [(12, 1), (18, -1)]);
+    assert_eq!(edges(&log.calls[1]), wanted);
+    assert_eq!(edges(&log.calls[3]), [(10, 1), (20, -1), (30, 1), (50, -1)]);
+    assert_eq!(edges(&log.calls[4]), [(12, 1), (18, -1)]);
     let highest = u64::from(u32::MAX >> 1);
     let wanted = [
         (highest - 1, "thread 1, overlap 1".to_owned()),
         (highest, "thread 1, overlap 2".to_owned()),
     ];
-    assert_eq!(kept.lanes, wanted);
-    assert_eq!(kept.diagnostics, [""; 0]);
+    assert_eq!(log.lanes, wanted);
+    assert_eq!(log.diagnostics, [""; 0]);
 }
 
 #[test]
@@ -39,11 +36,11 @@ fn lanes_hold_whatever_the_order_of_the_file() {
     let mut reversed = items.clone();
     reversed.reverse();
     for items in [items, reversed] {
-        let (kept, plan) = nest(&items);
+        let (log, plan) = nest(&items);
         assert_eq!(plan.lanes, [(3, 2), (5, 0), (5, 0)]);
-        assert_eq!(kept.diagnostics, [""; 0]);
+        assert_eq!(log.diagnostics, [""; 0]);
         let mut found: Vec<(u64, i64)> = Vec::new();
-        for calls in &kept.calls {
+        for calls in &log.calls {
             let mut open = Vec::new();
             for (time, edge) in edges(calls) {
                 match edge {
@@ -79,10 +76,10 @@ fn arguments_follow_their_call_onto_its_lane() {
         (0, with(5, 12, 81)),
         (0, with(13, 14, 82)),
     ];
-    let (kept, _) = nest(&items);
-    assert_eq!(kept.marks, [80, 82, 81]);
-    assert_eq!(kept.cpus, [(1, 7), (5, 7)]);
-    assert_eq!(edges(&kept.calls[3]), [(5, 1), (12, -1)]);
+    let (log, _) = nest(&items);
+    assert_eq!(log.marks, [80, 82, 81]);
+    assert_eq!(log.cpus, [(1, 7), (5, 7)]);
+    assert_eq!(edges(&log.calls[3]), [(5, 1), (12, -1)]);
 }
 
 #[test]
@@ -95,19 +92,19 @@ fn calls_without_a_lane_share_one() {
             (1, item)
         })
         .collect();
-    let (kept, plan) = nest(&items);
+    let (log, plan) = nest(&items);
     assert_eq!(plan.lanes[1], (3, 5));
-    assert_eq!(kept.diagnostics.len(), 1);
-    let what = &kept.diagnostics[0];
+    assert_eq!(log.diagnostics.len(), 1);
+    let what = &log.diagnostics[0];
     assert!(
         what.starts_with("at byte 75: 3 calls of thread 1 overlap"),
         "{what}"
     );
-    let counts: Vec<usize> = kept.calls.iter().map(Vec::len).collect();
+    let counts: Vec<usize> = log.calls.iter().map(Vec::len).collect();
     assert_eq!(counts, [0, 2, 0, 2, 2, 2, 2, 6]);
     // They are whole, one after the other.
     let wanted = [(5, 6), (105, -6), (6, 7), (106, -7), (7, 8), (107, -8)];
-    assert_eq!(edges(&kept.calls[7]), wanted);
+    assert_eq!(edges(&log.calls[7]), wanted);
 }
 
 #[test]

@@ -171,36 +171,39 @@ fn a_new_extension_replaces_the_last() {
 
 #[test]
 fn named_folders_are_made() {
-    let of = |pattern: &str| {
+    let facts = |pattern: &str| {
         let output = parse(pattern).unwrap();
         let missing = output.missing_folder().map(Path::to_owned);
         (output.makes_folders(), missing)
     };
     // The folder at start is not looked at.
-    assert_eq!(of("x.fdr"), (false, None));
-    assert_eq!(of("no/such/"), (true, None));
-    assert_eq!(of("/no/such/"), (true, None));
-    assert_eq!(of("/proc/x.fdr"), (false, None));
-    assert_eq!(of("/proc/%p/x.fdr"), (true, None));
-    assert_eq!(of("/proc/x-%p/x.fdr"), (true, None));
+    assert_eq!(facts("x.fdr"), (false, None));
+    assert_eq!(facts("no/such/"), (true, None));
+    assert_eq!(facts("/no/such/"), (true, None));
+    assert_eq!(facts("/proc/x.fdr"), (false, None));
+    assert_eq!(facts("/proc/%p/x.fdr"), (true, None));
+    assert_eq!(facts("/proc/x-%p/x.fdr"), (true, None));
     let missing = |path: &str| Some(PathBuf::from(path));
-    assert_eq!(of("no/x.fdr"), (false, missing("/start/no/")));
-    assert_eq!(of("/no/such/x.fdr"), (false, missing("/no/such/")));
-    assert_eq!(of("/no/such-%p/x.fdr"), (true, missing("/no/")));
-    assert_eq!(of("/proc/version/x.%n"), (false, missing("/proc/version/")));
+    assert_eq!(facts("no/x.fdr"), (false, missing("/start/no/")));
+    assert_eq!(facts("/no/such/x.fdr"), (false, missing("/no/such/")));
+    assert_eq!(facts("/no/such-%p/x.fdr"), (true, missing("/no/")));
+    assert_eq!(
+        facts("/proc/version/x.%n"),
+        (false, missing("/proc/version/"))
+    );
 }
 
 #[test]
 fn devices_are_known() {
-    let of = |pattern: &str| {
+    let facts = |pattern: &str| {
         let output = parse(pattern).unwrap();
         (output.is_null(), output.is_device(), output.is_no_file())
     };
-    assert_eq!(of("/dev/null"), (true, false, true));
-    assert_eq!(of("/dev/full"), (false, true, true));
-    assert_eq!(of("/proc/version"), (false, false, false));
-    assert_eq!(of("/dev/null.%n"), (false, false, false));
-    assert_eq!(of("/dev/"), (false, false, false));
+    assert_eq!(facts("/dev/null"), (true, false, true));
+    assert_eq!(facts("/dev/full"), (false, true, true));
+    assert_eq!(facts("/proc/version"), (false, false, false));
+    assert_eq!(facts("/dev/null.%n"), (false, false, false));
+    assert_eq!(facts("/dev/"), (false, false, false));
     // Neither children nor a crash have another name: it would be a file in /dev.
     let output = parse("/dev/null").unwrap();
     assert_eq!(output.clone().of_children(), output);

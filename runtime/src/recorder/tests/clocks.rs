@@ -42,9 +42,9 @@ fn read(rig: &Rig) -> TimeLog {
     writer.thread(&Thread::default(), &chunks).unwrap();
     writer.finish().unwrap();
     let source = XraySource::open(Box::new(file.into_inner())).unwrap();
-    let mut seen = TimeLog::default();
-    drive(&source, &mut seen, &|_| {}).unwrap();
-    seen
+    let mut log = TimeLog::default();
+    drive(&source, &mut log, &|_| {}).unwrap();
+    log
 }
 
 /// A clock of the worst kind, and what is to be made of it.
@@ -110,9 +110,9 @@ fn time_goes_on_whatever_the_clock_does() {
             let cpu = (model.draw() % 3) as u32;
             rig.write(word, model.tick, cpu);
         }
-        let seen = read(&rig);
-        assert_eq!(seen.times, wanted, "seed {seed}");
-        assert_eq!(seen.breaks, model.resets, "seed {seed}");
+        let log = read(&rig);
+        assert_eq!(log.times, wanted, "seed {seed}");
+        assert_eq!(log.breaks, model.resets, "seed {seed}");
         assert!(rig.slot().clock_steps.load(Relaxed) >= model.resets);
         resets += model.resets;
     }
@@ -124,6 +124,6 @@ fn a_trace_may_begin_with_a_reset() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 1 << 40, 0);
     rig.write(FN_1 | EXIT, 5, 0);
-    let seen = read(&rig);
-    assert_eq!((seen.times, seen.breaks), (vec![1 << 40, 1 << 40], 1));
+    let log = read(&rig);
+    assert_eq!((log.times, log.breaks), (vec![1 << 40, 1 << 40], 1));
 }

@@ -87,7 +87,7 @@ fn the_stub_makes_what_the_writer_makes() {
             registers_are_kept(kind, entrance(), &BIT);
             registers_are_kept(kind, entrance_untimed(), &UNTIMED_BIT);
             if keeps {
-                short_calls_are_counted_as_the_writer_counts_them(kind);
+                short_calls_count_as_in_the_writer(kind);
                 calls_are_counted_by_function(kind);
                 some_calls_are_only_counted(kind);
                 chunks_are_filled_by_both(kind);
@@ -303,7 +303,7 @@ fn registers_are_kept(kind: Kind, stub: *mut (), bit: &AtomicU32) {
     assert_eq!(rig.read().1.recorded, 3);
 }
 
-fn short_calls_are_counted_as_the_writer_counts_them(kind: Kind) {
+fn short_calls_count_as_in_the_writer(kind: Kind) {
     for (threshold, records) in [(u64::MAX, 2), (0, 6)] {
         let rig = Rig::new(2, false);
         with_slot(kind, &rig, || {

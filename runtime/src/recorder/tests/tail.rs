@@ -58,7 +58,7 @@ struct Follower {
     numbers: Numbers,
     buffer: Box<[u8; CHUNK]>,
     lost: u64,
-    given: u64,
+    read: u64,
 }
 
 impl Follower {
@@ -69,7 +69,7 @@ impl Follower {
             numbers: Numbers::default(),
             buffer: Box::new([0; CHUNK]),
             lost: 0,
-            given: 0,
+            read: 0,
         }
     }
 
@@ -91,7 +91,7 @@ impl Follower {
                 assert_eq!(self.numbers.next, first + count);
                 self.tail.took(first, count);
                 self.lost += lost;
-                self.given += count;
+                self.read += count;
                 true
             }
             Next::Nothing => false,
@@ -113,7 +113,7 @@ fn nothing_is_missed_where_the_reader_keeps_up() {
         }
     }
     while follower.step(rig.slot(), true) {}
-    assert_eq!((follower.given, follower.lost), (200_000, 0));
+    assert_eq!((follower.read, follower.lost), (200_000, 0));
     assert_eq!(follower.decoder.unknown_bytes(), 0);
 }
 
@@ -127,7 +127,7 @@ fn an_unfilled_chunk_waits() {
     assert!(!follower.step(rig.slot(), true));
     write(rig.slot(), 1);
     assert!(follower.step(rig.slot(), true));
-    assert_eq!(follower.given, 2);
+    assert_eq!(follower.read, 2);
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn what_was_overwritten_is_counted() {
             number += 1;
         }
         while follower.step(rig.slot(), true) {}
-        assert_eq!(follower.given + follower.lost, number);
+        assert_eq!(follower.read + follower.lost, number);
     }
-    assert!(follower.lost > 0 && follower.given > 20_000);
+    assert!(follower.lost > 0 && follower.read > 20_000);
     assert_eq!(follower.decoder.unknown_bytes(), 0);
 }
 
@@ -169,14 +169,14 @@ fn beside_a_writer_at_full_speed() {
             // A join that sanitizers see; the scope's own end is inside std.
             writer.join().expect("the writer's end");
         });
-        assert_eq!(follower.given + follower.lost, RECORDS);
-        assert!(follower.given > 0);
+        assert_eq!(follower.read + follower.lost, RECORDS);
+        assert!(follower.read > 0);
         assert_eq!(follower.decoder.unknown_bytes(), 0);
     }
 }
 
 #[test]
-fn another_owner_is_told() {
+fn another_owner_is_reported() {
     let rig = Rig::new(2, false);
     let mut follower = Follower::new(rig.slot());
     write(rig.slot(), 0);

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_with_little_cpu_time_tell_a_rate_together() {
+    fn slices_with_little_cpu_time_share_a_rate() {
         let slice = |calls, cpu_ns| CountingSlice {
             calls,
             cpu_ns,

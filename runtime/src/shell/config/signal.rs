@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_and_told_what_is_accepted() {
+    fn refusals_of_nonsense_name_accepted_values() {
         // 32 and 33 are the C library's own.
         for text in [
             "",

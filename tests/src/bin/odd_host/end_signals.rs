@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::{NamedAction, crowd, said, say, work};
+use crate::{NamedAction, crowd, print_result, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("interrupted", || ends_by(libc::SIGINT)),
@@ -78,17 +78,17 @@ fn ends_in_allocations() {
     let all: Vec<_> = (1..40)
         .map(|seed: usize| {
             thread::spawn(move || {
-                let mut kept = vec![Vec::<u8>::new(); 64];
+                let mut allocations = vec![Vec::<u8>::new(); 64];
                 for number in seed.. {
-                    let place = number % kept.len();
-                    kept[place] = vec![1; number * 997 % 9000 + 1];
+                    let place = number % allocations.len();
+                    allocations[place] = vec![1; number * 997 % 9000 + 1];
                     work(1);
                 }
             })
         })
         .collect();
     kill_soon(libc::SIGTERM);
-    all.into_iter().for_each(|one| drop(one.join()));
+    all.into_iter().for_each(|thread| drop(thread.join()));
 }
 
 fn ends_twice() {
@@ -99,7 +99,7 @@ fn ends_twice() {
             thread::sleep(Duration::from_secs(60));
         })
     });
-    signals.into_iter().for_each(|one| drop(one.join()));
+    signals.into_iter().for_each(|thread| drop(thread.join()));
 }
 
 extern "C" fn terminate() {
@@ -194,7 +194,7 @@ fn first_process() {
     if !is_again() {
         work(10);
         // SAFETY: a plain system call.
-        said("unshare", unsafe { libc::unshare(libc::CLONE_NEWPID) });
+        print_result("unshare", unsafe { libc::unshare(libc::CLONE_NEWPID) });
         run_again();
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fdr::traced;
 
-use crate::{NamedAction, ask, crowd, leaf, say, work};
+use crate::{NamedAction, crowd, leaf, request_dump, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("exit-handler", || at_exit(works)),
@@ -86,7 +86,7 @@ fn exit_during_dumps() {
     for _ in 0..4 {
         thread::spawn(|| {
             loop {
-                ask();
+                request_dump();
                 work(10);
             }
         });

@@ -6,7 +6,7 @@ use std::io::{self, BufRead};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{NamedAction, ask, crowd, said, say, work};
+use crate::{NamedAction, crowd, print_result, request_dump, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("input", input),
@@ -49,7 +49,7 @@ fn no_standard() {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_millis(250) {
         work(20);
-        ask();
+        request_dump();
         (0..3).for_each(|number| {
             write(number, "nobody reads this\n");
         });
@@ -59,7 +59,7 @@ fn no_standard() {
 fn closed(number: i32) {
     say(work(10));
     close(number);
-    ask();
+    request_dump();
     crowd(2000);
     let written = write(number, "nobody reads this\n");
     fs::write("result", format!("{written}\n")).expect("a file");
@@ -76,7 +76,7 @@ fn database(from: i32) {
             unsafe { libc::dup2(file, number) };
         }
     }
-    ask();
+    request_dump();
     say(crowd(20_000));
     write(file, "last");
     say(fs::read("data").expect("the file").escape_ascii());
@@ -121,9 +121,9 @@ fn lowest() {
 fn umask(mask: libc::mode_t) {
     // SAFETY: a plain system call on this process.
     unsafe { libc::umask(mask) };
-    ask();
+    request_dump();
     say(crowd(2000));
-    said("mkdir", {
+    print_result("mkdir", {
         // SAFETY: the path ends with NUL.
         unsafe { libc::mkdir(c"made".as_ptr(), 0o777) }
     });
@@ -134,14 +134,14 @@ fn folder_removed() {
     fs::create_dir("gone").expect("a folder");
     env::set_current_dir("gone").expect("a folder");
     fs::remove_dir("../gone").expect("the folder");
-    ask();
+    request_dump();
     say(crowd(20_000));
 }
 
 fn folder_changed() {
     work(10);
     env::set_current_dir("/proc").expect("a folder");
-    ask();
+    request_dump();
     say(crowd(20_000));
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::process::{self, Command};
 use std::thread;
 
-use crate::{NamedAction, crowd, said, say, work};
+use crate::{NamedAction, crowd, print_result, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("children", children),
@@ -231,16 +231,16 @@ fn wait_for_any() {
     let first = unsafe { libc::wait(&raw mut status) };
     say(format_args!("{} {status:#x}", first == pid));
     // SAFETY: as above.
-    said("wait", unsafe { libc::wait(&raw mut status) });
+    print_result("wait", unsafe { libc::wait(&raw mut status) });
 }
 
 fn group() {
     work(10);
     // SAFETY: plain system calls on this process.
     unsafe {
-        said("setpgid", libc::setpgid(0, 0));
-        said("nice", libc::nice(1));
-        said("chdir", libc::chdir(c"/".as_ptr()));
+        print_result("setpgid", libc::setpgid(0, 0));
+        print_result("nice", libc::nice(1));
+        print_result("chdir", libc::chdir(c"/".as_ptr()));
     }
     say(env::current_dir().expect("a folder").display());
     say(crowd(2000));

@@ -7,7 +7,7 @@ use std::process::{self, Command};
 use std::thread;
 use std::time::Duration;
 
-use crate::{NamedAction, ask, crowd, said, say, work};
+use crate::{NamedAction, crowd, print_result, request_dump, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("limit-of-addresses", || {
@@ -31,27 +31,27 @@ pub(crate) const WAYS: &[NamedAction] = &[
 ];
 
 /// Sets both limits.
-fn set(what: libc::__rlimit_resource_t, most: u64) -> i32 {
+fn set(resource: libc::__rlimit_resource_t, most: u64) -> i32 {
     let limit = libc::rlimit {
         rlim_cur: most,
         rlim_max: most,
     };
     // SAFETY: `limit` is valid for reading.
-    unsafe { libc::setrlimit(what, &raw const limit) }
+    unsafe { libc::setrlimit(resource, &raw const limit) }
 }
 
-fn limited(what: libc::__rlimit_resource_t, most: u64) {
+fn limited(resource: libc::__rlimit_resource_t, most: u64) {
     say(work(10));
-    said("setrlimit", set(what, most));
-    ask();
+    print_result("setrlimit", set(resource, most));
+    request_dump();
     say(crowd(20_000));
-    ask();
+    request_dump();
     say(work(1000));
 }
 
 /// The program once more, with the limit from the beginning.
-fn started_with(what: libc::__rlimit_resource_t, most: u64, way: &str) {
-    said("setrlimit", set(what, most));
+fn started_with(resource: libc::__rlimit_resource_t, most: u64, way: &str) {
+    print_result("setrlimit", set(resource, most));
     let program = env::current_exe().expect("this program");
     say(Command::new(program).arg(way).exec());
     process::exit(1)
@@ -61,14 +61,14 @@ fn started_with(what: libc::__rlimit_resource_t, most: u64, way: &str) {
 fn allocates() {
     work(10);
     let mut all: Vec<Vec<u8>> = Vec::new();
-    let one = |_: &i32| {
-        let mut one = Vec::new();
-        let got = one.try_reserve_exact(1 << 20).is_ok();
-        all.push(one);
+    let reserve = |_: &i32| {
+        let mut bytes = Vec::new();
+        let got = bytes.try_reserve_exact(1 << 20).is_ok();
+        all.push(bytes);
         work(1);
         got
     };
-    say((0..200).take_while(one).count());
+    say((0..200).take_while(reserve).count());
     say(crowd(1000));
 }
 
@@ -81,20 +81,20 @@ fn addresses_later() {
         .and_then(|word| word.parse::<u64>().ok());
     let used = pages.expect("a number") * 4096;
     work(10);
-    said("setrlimit", set(libc::RLIMIT_AS, used + (200 << 20)));
-    let one = || work(20_000);
+    print_result("setrlimit", set(libc::RLIMIT_AS, used + (200 << 20)));
+    let body = || work(20_000);
     let builder = || thread::Builder::new().stack_size(1 << 20);
     let all: Vec<_> = (0..8)
-        .map(|_| builder().spawn(one).expect("a thread"))
+        .map(|_| builder().spawn(body).expect("a thread"))
         .collect();
-    let sums = all.into_iter().map(|one| one.join().expect("a sum"));
+    let sums = all.into_iter().map(|thread| thread.join().expect("a sum"));
     say(sums.fold(0, u64::wrapping_add));
 }
 
 /// The program needs each descriptor that it may have.
 fn descriptors_used() {
     say(crowd(100));
-    said("setrlimit", set(libc::RLIMIT_NOFILE, 20));
+    print_result("setrlimit", set(libc::RLIMIT_NOFILE, 20));
     let mut files = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         files.push(file);
@@ -108,10 +108,10 @@ fn alone(most: u64) {
     let user = 100_000 + process::id();
     // SAFETY: plain system calls on this process.
     unsafe {
-        said("setgroups", libc::setgroups(0, std::ptr::null()));
-        said("setresuid", libc::setresuid(user, user, user));
+        print_result("setgroups", libc::setgroups(0, std::ptr::null()));
+        print_result("setresuid", libc::setresuid(user, user, user));
     }
-    said("setrlimit", set(libc::RLIMIT_NPROC, most));
+    print_result("setrlimit", set(libc::RLIMIT_NPROC, most));
 }
 
 /// One thread, and one child.
@@ -141,13 +141,14 @@ fn threads() {
     let all = (0..8).map_while(|_| thread::Builder::new().spawn(sleeps).ok());
     let all: Vec<_> = all.collect();
     say(all.len());
-    all.into_iter().for_each(|one| one.join().expect("its end"));
+    all.into_iter()
+        .for_each(|thread| thread.join().expect("its end"));
 }
 
 fn locked() {
     work(10);
     // SAFETY: a plain system call on this process.
-    said("mlockall", unsafe {
+    print_result("mlockall", unsafe {
         libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE)
     });
     say(crowd(20_000));

@@ -55,7 +55,7 @@ pub(crate) fn crowd(count: u64) -> u64 {
     let all: Vec<_> = (0..4)
         .map(|number| std::thread::spawn(move || work(count + number)))
         .collect();
-    let sums = all.into_iter().map(|one| one.join().expect("a sum"));
+    let sums = all.into_iter().map(|thread| thread.join().expect("a sum"));
     sums.fold(0, u64::wrapping_add)
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn say(line: impl std::fmt::Display) {
 }
 
 /// The result of a system call, and its error.
-pub(crate) fn said(call: &str, result: impl Into<i64>) -> i64 {
+pub(crate) fn print_result(call: &str, result: impl Into<i64>) -> i64 {
     let (result, error) = (result.into(), io::Error::last_os_error());
     match result {
         -1 => say(format_args!("{call}: {error}")),
@@ -78,23 +78,23 @@ pub(crate) fn said(call: &str, result: impl Into<i64>) -> i64 {
 
 /// Asks for a dump. Without the recorder the signal does nothing. A call comes before the signal, because the recorder
 /// prints a line if there is nothing to dump.
-pub(crate) fn ask() {
+pub(crate) fn request_dump() {
     work(1);
     // SAFETY: a plain system call on this process.
     unsafe { libc::kill(libc::getpid(), libc::SIGWINCH) };
 }
 
 fn main() {
-    let asked = env::args().nth(1).unwrap_or_default();
+    let wanted = env::args().nth(1).unwrap_or_default();
     let all = || {
         WAYS.iter()
             .flat_map(|(file, ways)| ways.iter().map(move |way| (file, way)))
     };
-    if asked == "list" {
+    if wanted == "list" {
         all().for_each(|(file, (name, _))| say(format_args!("{file} {name}")));
         return;
     }
-    let known = all().find(|(_, (name, _))| *name == asked);
-    let (_, (_, way)) = known.unwrap_or_else(|| panic!("no such way: {asked:?}"));
+    let known = all().find(|(_, (name, _))| *name == wanted);
+    let (_, (_, way)) = known.unwrap_or_else(|| panic!("no such way: {wanted:?}"));
     way();
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::fs;
 use std::io;
 
-use crate::{NamedAction, ask, crowd, said, say, work};
+use crate::{NamedAction, crowd, print_result, request_dump, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("other-user", other_user),
@@ -57,10 +57,10 @@ fn other_user() {
     say(work(1000));
     // SAFETY: plain system calls on this process.
     unsafe {
-        said("setresgid", libc::setresgid(65534, 65534, 65534));
-        said("setresuid", libc::setresuid(65534, 65534, 65534));
+        print_result("setresgid", libc::setresgid(65534, 65534, 65534));
+        print_result("setresuid", libc::setresuid(65534, 65534, 65534));
     }
-    ask();
+    request_dump();
     say(crowd(20_000));
 }
 
@@ -69,19 +69,19 @@ fn other_root() {
     fs::create_dir("root").expect("a folder");
     // SAFETY: the paths end with NUL.
     unsafe {
-        said("chroot", libc::chroot(c"root".as_ptr()));
-        said("chdir", libc::chdir(c"/".as_ptr()));
+        print_result("chroot", libc::chroot(c"root".as_ptr()));
+        print_result("chdir", libc::chdir(c"/".as_ptr()));
     }
-    ask();
+    request_dump();
     say(crowd(20_000));
     say(env::current_dir().is_ok());
 }
 
 /// The program has made no thread yet.
-fn unshared(what: i32) {
+fn unshared(flags: i32) {
     work(10);
     // SAFETY: a plain system call on this process.
-    said("unshare", unsafe { libc::unshare(what) });
+    print_result("unshare", unsafe { libc::unshare(flags) });
     say(work(1000));
     say(crowd(1000));
 }
@@ -89,7 +89,7 @@ fn unshared(what: i32) {
 fn processes() {
     work(10);
     // SAFETY: a plain system call on this process.
-    said("unshare", unsafe { libc::unshare(libc::CLONE_NEWPID) });
+    print_result("unshare", unsafe { libc::unshare(libc::CLONE_NEWPID) });
     // SAFETY: the only thread of the program; the child ends below.
     let child = unsafe { libc::fork() };
     if child == 0 {
@@ -104,11 +104,11 @@ fn processes() {
     say(work(100));
 }
 
-fn controlled(what: i32, value: u64) {
+fn controlled(option: i32, value: u64) {
     work(10);
     // SAFETY: a plain system call on this process.
-    said("prctl", unsafe { libc::prctl(what, value, 0, 0, 0) });
-    ask();
+    print_result("prctl", unsafe { libc::prctl(option, value, 0, 0, 0) });
+    request_dump();
     say(crowd(20_000));
 }
 
@@ -116,7 +116,7 @@ fn controlled(what: i32, value: u64) {
 fn no_time_stamps() {
     work(10);
     // SAFETY: a plain system call on this thread.
-    said("prctl", unsafe {
+    print_result("prctl", unsafe {
         libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV)
     });
     say(work(10));
@@ -191,7 +191,7 @@ fn filtered(answer: Answer, crowded: bool) {
     }
     // Names and places are loaded while that may be done.
     let _ = io::Error::last_os_error().to_string();
-    said("seccomp", forbid(&FILES, answer, 0));
+    print_result("seccomp", forbid(&FILES, answer, 0));
     say(work(20_000));
     if crowded {
         say(crowd(20_000));
@@ -204,7 +204,7 @@ fn filtered_end(answer: Answer, crowded: bool) {
         true => say(crowd(1000)),
         false => say(work(1000)),
     }
-    said("seccomp", forbid(&NAMES, answer, 0));
+    print_result("seccomp", forbid(&NAMES, answer, 0));
     say(work(10));
 }
 
@@ -212,6 +212,6 @@ fn filtered_end(answer: Answer, crowded: bool) {
 fn filtered_all(answer: Answer) {
     say(crowd(1000));
     let flags = libc::SECCOMP_FILTER_FLAG_TSYNC;
-    said("seccomp", forbid(&FILES, answer, flags));
+    print_result("seccomp", forbid(&FILES, answer, flags));
     say(crowd(20_000));
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{NamedAction, ask, crowd, said, say, work};
+use crate::{NamedAction, crowd, print_result, request_dump, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("timer", timer),
@@ -78,7 +78,7 @@ fn handler_exits() {
     every(20_000);
     loop {
         work(100);
-        ask();
+        request_dump();
     }
 }
 
@@ -136,7 +136,7 @@ fn block(how: i32) {
 
 fn all_blocked() {
     block(libc::SIG_BLOCK);
-    ask();
+    request_dump();
     say(crowd(20_000));
 }
 
@@ -146,7 +146,7 @@ fn all(action: libc::sighandler_t) {
     (1..65).for_each(|signal| unsafe {
         libc::signal(signal, action);
     });
-    ask();
+    request_dump();
     say(crowd(20_000));
 }
 
@@ -185,7 +185,7 @@ fn to_others() {
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGPROF) };
         }
     }
-    ask();
+    request_dump();
     say(crowd(1000));
 }
 
@@ -281,9 +281,9 @@ fn small_stack() {
     let size = libc::MINSIGSTKSZ.max(4096);
     // SAFETY: it is in the mapping.
     let stack = unsafe { memory.add(AROUND / 2) };
-    said("sigaltstack", stack_at(stack, size, 0));
+    print_result("sigaltstack", stack_at(stack, size, 0));
     for _ in 0..5 {
-        ask();
+        request_dump();
         work(100);
         thread::sleep(Duration::from_millis(20));
     }
@@ -309,7 +309,7 @@ fn floating_point() {
     // Time for whatever is done each so often.
     while begun.elapsed().as_millis() < 300 {
         work(100);
-        ask();
+        request_dump();
         thread::sleep(Duration::from_millis(10));
     }
     let _ = thread::spawn(|| work(10)).join();
@@ -336,7 +336,7 @@ fn rounding() {
         sum += f64::from(number).sqrt() / 3.0;
         work(1);
         if number % 1000 == 0 {
-            ask();
+            request_dump();
         }
     }
     // SAFETY: only looks.

@@ -27,7 +27,7 @@ pub(crate) const WAYS: &[NamedAction] = &[
 
 fn many() {
     let barrier = Arc::new(Barrier::new(200));
-    let one = |number: u64| {
+    let spawn = |number: u64| {
         let barrier = Arc::clone(&barrier);
         let body = move || {
             barrier.wait();
@@ -36,22 +36,22 @@ fn many() {
         Builder::new().stack_size(128 << 10).spawn(body)
     };
     let all: Vec<_> = (0..200)
-        .map(|number| one(number).expect("a thread"))
+        .map(|number| spawn(number).expect("a thread"))
         .collect();
-    let sums = all.into_iter().map(|one| one.join().expect("a sum"));
+    let sums = all.into_iter().map(|thread| thread.join().expect("a sum"));
     say(sums.fold(0, u64::wrapping_add));
 }
 
 fn short() {
-    let one = |number| thread::spawn(move || leaf(number)).join().expect("a sum");
-    say((0..500).map(one).fold(0, u64::wrapping_add));
+    let run = |number| thread::spawn(move || leaf(number)).join().expect("a sum");
+    say((0..500).map(run).fold(0, u64::wrapping_add));
 }
 
 fn small() {
     for kib in [48, 64, 128] {
         let builder = Builder::new().stack_size(kib << 10);
-        let one = builder.spawn(|| work(10)).expect("a thread");
-        say(format_args!("{kib} KiB: {}", one.join().expect("a sum")));
+        let thread = builder.spawn(|| work(10)).expect("a thread");
+        say(format_args!("{kib} KiB: {}", thread.join().expect("a sum")));
     }
 }
 
@@ -65,8 +65,8 @@ fn inner(depth: u64) -> u64 {
 
 fn deep() {
     let builder = Builder::new().stack_size(64 << 20);
-    let one = builder.spawn(|| inner(20_000)).expect("a thread");
-    say(one.join().expect("a depth"));
+    let thread = builder.spawn(|| inner(20_000)).expect("a thread");
+    say(thread.join().expect("a depth"));
 }
 
 static ENDED: AtomicU64 = AtomicU64::new(0);
@@ -127,8 +127,8 @@ fn left_running() {
 
 fn odd_names() {
     for name in ["</script><b>", "a b\tc", "../../etc"] {
-        let one = Builder::new().name(name.into()).spawn(|| work(10));
-        say(one.expect("a thread").join().expect("a sum"));
+        let thread = Builder::new().name(name.into()).spawn(|| work(10));
+        say(thread.expect("a thread").join().expect("a sum"));
     }
     // SAFETY: the name ends with NUL.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"\x1b[31m\xff".as_ptr()) };

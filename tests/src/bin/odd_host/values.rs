@@ -45,27 +45,27 @@ fn fails(number: u64) -> Result<u64, Unshown> {
 }
 
 /// Whether it panics, and whether the hook is called for that.
-fn seen(body: impl FnOnce() -> u64) {
+fn print_call(body: impl FnOnce() -> u64) {
     panic::set_hook(Box::new(|_| say("the hook is called")));
     let ended = panic::catch_unwind(panic::AssertUnwindSafe(body));
     say(format_args!("{:?}", ended.ok()));
 }
 
 fn argument() {
-    seen(|| takes(&Unshown(7)));
+    print_call(|| takes(&Unshown(7)));
 }
 
 fn result() {
-    seen(|| gives(7).0);
+    print_call(|| gives(7).0);
 }
 
 fn error() {
-    seen(|| fails(7).map_or_else(|error| error.0, leaf));
+    print_call(|| fails(7).map_or_else(|error| error.0, leaf));
 }
 
 fn event() {
     leaf(1);
-    seen(|| {
+    print_call(|| {
         let value = Unshown(7);
         fdr::event!("odd", value = ?value, again = %value);
         leaf(value.0)

@@ -267,9 +267,9 @@ fn compare_all(state: u64) -> u64 {
     let records = (0..RECORDS as u64).map(|number| number.wrapping_mul(state | 1));
     let records: Vec<u64> = records.collect();
     let mut equal = 0;
-    for one in &records {
+    for record in &records {
         for other in &records {
-            equal += u64::from(black_box(one) == other);
+            equal += u64::from(black_box(record) == other);
         }
     }
     equal

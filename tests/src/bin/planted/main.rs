@@ -90,5 +90,5 @@ fn main() {
     maintenance.join().expect("no panic");
     metrics.join().expect("no panic");
     assert_eq!(outcome.is_none(), cause == Cause::None, "one call is slow");
-    println!("{}", plan.told(outcome.as_ref()));
+    println!("{}", plan.row(outcome.as_ref()));
 }

@@ -138,7 +138,7 @@ impl Plan {
     }
 
     /// The line that says what was planted.
-    pub(crate) fn told(&self, outcome: Option<&Outcome>) -> String {
+    pub(crate) fn row(&self, outcome: Option<&Outcome>) -> String {
         let (cause, seed) = (self.cause.name(), self.seed);
         let Some(outcome) = outcome else {
             return format!("{{\"cause\":\"{cause}\",\"seed\":{seed}}}");

@@ -48,9 +48,9 @@ pub(crate) fn window(lane: &Lane, course: Course) -> Result<(), Failure> {
 pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
     let Lane { name, counts, .. } = lane;
     let made = lane.made();
-    let told: u64 = lane.short.iter().map(|(_, calls)| 2 * calls).sum();
+    let summarised: u64 = lane.short.iter().map(|(_, calls)| 2 * calls).sum();
     let ended = last_call(&course.window(made.saturating_sub(MAX_CALL), MAX_CALL.min(made)));
-    let count = (told + lane.edges.len() as u64 + ended).min(made);
+    let count = (summarised + lane.edges.len() as u64 + ended).min(made);
     let expected = course.window(made - count, count);
     let (without, _) = expected.split_at(expected.len().saturating_sub(ended as usize));
     if !(follows(lane, &expected) || follows(lane, without)) {
@@ -260,7 +260,7 @@ pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
         return Err(Failure::Wrong("nobody said how many chunks".into()));
     }
     let full = (layout::CHUNK as u64 - PREAMBLE - SHORT) / 8;
-    let notes = lane.said.room + lane.said.room.div_ceil(NOTES);
+    let notes = lane.notes.room + lane.notes.room.div_ceil(NOTES);
     let least = ((chunks - 1) * full).saturating_sub(2 * lane.cpus + PAUSES + notes);
     if counts.overwritten > 0 && counts.readable < least {
         let why = format!("{name}: of {chunks} chunks at least {least} records ({counts:?})");
@@ -314,14 +314,14 @@ pub(crate) fn all(
     program(trace, truth, seed)?;
     let missing = trace.info.missing;
     let made: u64 = gone.iter().sum();
-    let said = missing.overwritten + missing.dropped;
-    if made < said {
+    let lost = missing.overwritten + missing.dropped;
+    if made < lost {
         let why = format!("{missing:?}, but threads that are gone made {made} records");
         return Err(Failure::Wrong(why));
     }
-    if !is_sum(&gone, made - said, taken) {
+    if !is_sum(&gone, made - lost, taken) {
         let why = format!("{missing:?}, but threads that are gone made {made} records");
-        return Err(Failure::Lost(made - said, why));
+        return Err(Failure::Lost(made - lost, why));
     }
     Ok(())
 }

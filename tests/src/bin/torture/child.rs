@@ -162,7 +162,7 @@ impl Child {
         let status = self.end_after(limit, progress)?;
         match status.success() {
             true => Ok(()),
-            false => Err(format!("{status}: {}", said(folder))),
+            false => Err(format!("{status}: {}", stderr_of(folder))),
         }
     }
 }
@@ -175,7 +175,7 @@ impl Drop for Child {
 }
 
 /// The end of the child's standard error.
-pub(crate) fn said(folder: &Path) -> String {
+pub(crate) fn stderr_of(folder: &Path) -> String {
     let text = fs::read(folder.join("stderr")).unwrap_or_default();
     let begin = text.len().saturating_sub(2000);
     // The first message of a panic tells more than the last lines of its backtrace.

@@ -30,10 +30,12 @@ const BUSY_FROM_OUTSIDE: &str = "of these, in the midst of a record";
 const MANY: u64 = 700;
 
 pub(crate) fn run(plan: &Plan) -> Tally {
-    let mut tally = plan.each(2, 1, |one, tally| {
-        let mut random = one.random();
+    let mut tally = plan.each(2, 1, |attempt, tally| {
+        let mut random = attempt.random();
         let in_memory = random.below(2) == 0;
-        one.within(in_memory, |folder| process(one, &mut random, folder, tally))
+        attempt.within(in_memory, |folder| {
+            process(attempt, &mut random, folder, tally)
+        })
     });
     if tally.counted(FROM_OUTSIDE) >= MANY && tally.counted(BUSY_FROM_OUTSIDE) == 0 {
         tally.wrong += 1;
@@ -57,22 +59,22 @@ fn choose(random: &mut Random) -> (u64, u64) {
 }
 
 fn process(
-    one: &Try<'_>,
+    attempt: &Try<'_>,
     random: &mut Random,
     folder: &Folder,
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
     let (kind, place) = choose(random);
-    let seed = one.seed >> 1;
+    let seed = attempt.seed >> 1;
     let part = Part("crash", [seed, kind, place]);
     // A thread with short calls may never store a record again. Then it would not crash at this place.
     let setting = match place {
-        crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(one),
-        _ => Setting::any(one, random).with_counted(random),
+        crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(attempt),
+        _ => Setting::any(attempt, random).with_counted(random),
     };
     setting.count(tally);
     let variables = "FDR_MEMORY=4M FDR_OUT=%n.fdr";
-    let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;
+    let (mut child, truth) = part.start(attempt.plan, folder, 2, setting, variables)?;
     let status = child.end(HANGS)?;
     let (wanted, what) = (
         crash::signal(kind),
@@ -85,13 +87,13 @@ fn process(
         ],
     );
     let mut what = format!("signal {wanted} {}", what[place as usize]);
-    let said = child::said(folder.path());
-    let gave_up = gave_up(kind, place, &said);
+    let message = child::stderr_of(folder.path());
+    let gave_up = gave_up(kind, place, &message);
     if gave_up {
         what.push_str(", std's handler gave up");
     }
     if child::signal(status) != if gave_up { libc::SIGSEGV } else { wanted } {
-        return Err(Failure::Wrong(format!("{what}: {status}: {said}")));
+        return Err(Failure::Wrong(format!("{what}: {status}: {message}")));
     }
     if truth.get(CRASHING, CRASHED_AT) == 0 {
         return Err(Failure::Wrong(format!("{what}: before it began")));
@@ -100,7 +102,11 @@ fn process(
     if took > LIMIT && !gave_up {
         return Err(Failure::Wrong(format!("{what}: the end took {took:?}")));
     }
-    let crash = Crash { kind, place, what };
+    let crash = Crash {
+        kind,
+        place,
+        case: what,
+    };
     left(folder, &truth, seed, &crash)?;
     let busy = was_busy(folder, &crash)?;
     let mut tally = lock(tally);
@@ -108,7 +114,7 @@ fn process(
         tally.count(FROM_OUTSIDE, 1);
         tally.count(BUSY_FROM_OUTSIDE, u64::from(busy));
     }
-    tally.count(&crash.what, 1);
+    tally.count(&crash.case, 1);
     if !gave_up {
         tally.most(
             "ms from the crash to the end at most",
@@ -121,8 +127,8 @@ fn process(
 /// Whether the standard library's handler, which runs after the recorder's, waited in vain for a thread that
 /// begins or ends: that one holds std's lock and waits for the allocator's. Then std says so after ten
 /// million looks, and leaves the process to SIGSEGV.
-fn gave_up(kind: u64, place: u64, said: &str) -> bool {
-    (kind, place) == (crash::OVERFLOW, crash::IN_MALLOC) && said.contains("deadlock in SIGSEGV")
+fn gave_up(kind: u64, place: u64, stderr: &str) -> bool {
+    (kind, place) == (crash::OVERFLOW, crash::IN_MALLOC) && stderr.contains("deadlock in SIGSEGV")
 }
 
 /// Time since a moment in µs of Unix time.
@@ -133,29 +139,29 @@ fn since(us: u64) -> Duration {
 
 /// What the process left: a trace and nothing else, or at the least its ring.
 fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), Failure> {
-    let what = &crash.what;
+    let case = &crash.case;
     let (traces, rings) = (folder.ending(".fdr"), folder.ending(".fdr-ring"));
     let files: Vec<PathBuf> = folder.files();
     if files.len() > 4 + traces.len() + rings.len() || traces.len() + rings.len() == 0 {
-        return Err(Failure::Wrong(format!("{what}: {files:?}")));
+        return Err(Failure::Wrong(format!("{case}: {files:?}")));
     }
     for file in traces.iter().chain(&rings) {
-        let trace = decode_trace(file).map_err(|why| format!("{what}: {why}"))?;
+        let trace = decode_trace(file).map_err(|why| format!("{case}: {why}"))?;
         let is_ring = rings.contains(file);
-        threads(&trace, is_ring, truth, seed, crash).map_err(|failure| failure.with(what))?;
+        threads(&trace, is_ring, truth, seed, crash).map_err(|failure| failure.with(case))?;
         // What can't be read is in the ring alone.
         if is_ring == (traces.is_empty() || crash.place == crash::UNREADABLE) {
-            told(&trace, is_ring, crash).map_err(|failure| failure.with(what))?;
+            check_reason(&trace, is_ring, crash).map_err(|failure| failure.with(case))?;
         }
     }
     let is_unreadable = crash.place == crash::UNREADABLE;
     if traces.is_empty() {
-        let said = child::said(folder.path());
-        let why = format!("{what}: no dump, the ring is right: {said}");
+        let message = child::stderr_of(folder.path());
+        let why = format!("{case}: no dump, the ring is right: {message}");
         return Err(Failure::Missed(why));
     }
     if rings.is_empty() == is_unreadable && !crash.is_swallowed() {
-        return Err(Failure::Wrong(format!("{what}: {rings:?} beside a trace")));
+        return Err(Failure::Wrong(format!("{case}: {rings:?} beside a trace")));
     }
     Ok(())
 }
@@ -211,7 +217,7 @@ fn threads(
 
 /// What the file says of the crash. In a trace the thread that crashed is the first, and the calls are
 /// open that it was in.
-fn told(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
+fn check_reason(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
     let lane = check::lane(trace, CRASHING)?;
     let Lane { id, name, .. } = lane.ok_or_else(|| "it has no such thread".to_owned())?;
     let reason = &trace.info.reason;
@@ -224,7 +230,7 @@ fn told(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failur
     let middle = reason
         .strip_prefix("crash: ")
         .and_then(|rest| rest.strip_suffix(&end));
-    let wanted = crash.told();
+    let wanted = crash.reason();
     let is_so = middle.is_some_and(|middle| match wanted.strip_suffix('*') {
         Some(before) => middle.strip_prefix(before).is_some_and(is_hexadecimal),
         None => middle == wanted,
@@ -261,8 +267,8 @@ fn was_busy(folder: &Folder, crash: &Crash) -> Result<bool, Failure> {
     let cpu = own.ok_or_else(|| format!("no slot of {name}"))?.cpu;
     let busy = cpu == BUSY;
     if crash.is_at_store() && !busy {
-        let what = &crash.what;
-        let why = format!("{what}: the recorder was not at work (CPU {cpu:#x})");
+        let case = &crash.case;
+        let why = format!("{case}: the recorder was not at work (CPU {cpu:#x})");
         return Err(Failure::Wrong(why));
     }
     Ok(busy)
@@ -272,7 +278,7 @@ fn was_busy(folder: &Folder, crash: &Crash) -> Result<bool, Failure> {
 struct Crash {
     kind: u64,
     place: u64,
-    what: String,
+    case: String,
 }
 
 impl Crash {
@@ -294,7 +300,7 @@ impl Crash {
     }
 
     /// The signal and its address, as the trace's reason has them. `*` is an address that can't be known before.
-    fn told(&self) -> &'static str {
+    fn reason(&self) -> &'static str {
         let raised = match self.kind {
             _ if self.place == crash::IN_RECORDER => None,
             _ if self.is_at_store() => Some("SIGSEGV at 0x*"),

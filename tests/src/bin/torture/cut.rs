@@ -26,30 +26,34 @@ const ENDED: &str = "recording has ended: ";
 const ZEROS: &str = "somebody cut the ring's file short: ";
 
 pub(crate) fn run(plan: &Plan) -> Tally {
-    plan.each(2, 1, |one, tally| {
-        let mut random = one.random();
+    plan.each(2, 1, |attempt, tally| {
+        let mut random = attempt.random();
         let in_memory = random.below(2) == 0;
-        one.within(in_memory, |folder| process(one, &mut random, folder, tally))
+        attempt.within(in_memory, |folder| {
+            process(attempt, &mut random, folder, tally)
+        })
     })
 }
 
 fn process(
-    one: &Try<'_>,
+    attempt: &Try<'_>,
     random: &mut Random,
     folder: &Folder,
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
-    let seed = one.seed >> 1;
+    let seed = attempt.seed >> 1;
     let calls = [0, 40, 3_000][random.below(3) as usize];
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
     let crash = random.below(2);
-    let setting = Setting::any(one, random).with_trigger();
+    let setting = Setting::any(attempt, random).with_trigger();
     let variables = format!("FDR_CLOCK={clock} FDR_CRASH={crash} FDR_OUT=%n.fdr");
     let part = Part("storm", [seed, LANES, calls]);
-    let (mut child, truth) = part.start(one.plan, folder, 4, setting, &variables)?;
+    let (mut child, truth) = part.start(attempt.plan, folder, 4, setting, &variables)?;
     for _ in 0..=random.below(2) {
         let enough = truth.surely_made() + 1 + random.below(200_000);
-        if !goes_on(&mut child, || truth.surely_made() >= enough || told(folder))? {
+        if !goes_on(&mut child, || {
+            truth.surely_made() >= enough || has_ended(folder)
+        })? {
             break;
         }
         if random.below(2) == 0 {
@@ -61,29 +65,31 @@ fn process(
     goes_on(&mut child, || truth.surely_made() >= enough)?;
     truth.set(0, STOP, 1);
     child.succeed(folder.path(), LIMIT)?;
-    let said = child::said(folder.path());
-    let times = said.matches(ENDED).count();
-    if times > 1 || said.lines().any(|line| !line.starts_with("fdr: ")) {
-        return Err(Failure::Wrong(said));
+    let message = child::stderr_of(folder.path());
+    let times = message.matches(ENDED).count();
+    if times > 1 || message.lines().any(|line| !line.starts_with("fdr: ")) {
+        return Err(Failure::Wrong(message));
     }
     if let Some(hidden) = folder.files().iter().find(|file| is_hidden(file)) {
         return Err(Failure::Wrong(format!("{}", hidden.display())));
     }
-    let has_zeros = said.contains(ZEROS);
+    let has_zeros = message.contains(ZEROS);
     if times == 0 {
         let traces = folder.ending(".fdr");
-        let last = traces.last().ok_or_else(|| format!("no trace: {said}"))?;
+        let last = traces
+            .last()
+            .ok_or_else(|| format!("no trace: {message}"))?;
         let trace = decode_trace(last)?;
         if !has_zeros {
             check::all(&trace, &truth, seed, 0)?;
         }
     }
-    let what = match (times, has_zeros) {
+    let event = match (times, has_zeros) {
         (0, false) => "not noticed, and not in use",
         (0, true) => "noticed by the dump",
         _ => "noticed",
     };
-    lock(tally).count(what, 1);
+    lock(tally).count(event, 1);
     Ok(())
 }
 
@@ -103,8 +109,8 @@ fn goes_on(child: &mut Child, mut is_so: impl FnMut() -> bool) -> Result<bool, S
 }
 
 /// Whether the recorder has printed that recording has ended.
-fn told(folder: &Folder) -> bool {
-    child::said(folder.path()).contains(ENDED)
+fn has_ended(folder: &Folder) -> bool {
+    child::stderr_of(folder.path()).contains(ENDED)
 }
 
 pub(crate) fn is_hidden(path: &Path) -> bool {

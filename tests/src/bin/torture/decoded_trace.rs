@@ -48,7 +48,7 @@ pub(crate) struct Lane {
     /// Some calls of the program left nothing: a function was only looked at for a while.
     pub(crate) misses_calls: bool,
     /// Its notes.
-    pub(crate) said: ThreadNotes,
+    pub(crate) notes: ThreadNotes,
     synthetic: [u64; 2],
     /// How many calls were open all the time.
     early: u64,
@@ -61,7 +61,7 @@ struct Collect {
     names: Names,
     lanes: Vec<Lane>,
     wrong: Vec<String>,
-    said: Vec<Diagnostic>,
+    diagnostics: Vec<Diagnostic>,
 }
 
 impl Collect {
@@ -125,7 +125,7 @@ impl Sink for Collect {
             (Mark::Note { kind, body, .. }, Some(lane)) => {
                 let place = lane.edges.len();
                 let taken = lane
-                    .said
+                    .notes
                     .take(place, (*kind, body), &self.names, &self.words);
                 let name = &lane.name;
                 let wrong = taken.err().map(|why| format!("{name}: {why}"));
@@ -136,7 +136,7 @@ impl Sink for Collect {
     }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        self.said.push(diagnostic);
+        self.diagnostics.push(diagnostic);
     }
 }
 
@@ -172,13 +172,13 @@ pub(crate) fn decode_trace_except(
         names: Names::new(source.info()),
         lanes: Vec::new(),
         wrong: Vec::new(),
-        said: Vec::new(),
+        diagnostics: Vec::new(),
     };
     drive(&*source, &mut collect, &|_| {}).map_err(|error| failed(&error))?;
     let Collect {
         mut lanes,
         mut wrong,
-        said,
+        diagnostics,
         ..
     } = collect;
     let words = words(source.info());
@@ -199,9 +199,9 @@ pub(crate) fn decode_trace_except(
     }
     // A trace of nothing has a thread of nothing.
     lanes.retain(|lane| lane.counts.recorded > 0 || !lane.edges.is_empty() || lane.untimed > 0);
-    let said = said.iter().chain(source.diagnostics());
-    let said = said.filter(|one| !is_true(one));
-    wrong.extend(said.map(|one| format!("{one:?}")));
+    let diagnostics = diagnostics.iter().chain(source.diagnostics());
+    let diagnostics = diagnostics.filter(|diagnostic| !is_true(diagnostic));
+    wrong.extend(diagnostics.map(|diagnostic| format!("{diagnostic:?}")));
     wrong.extend(lanes.iter().filter_map(Lane::wrong));
     match wrong.first() {
         None => Ok(DecodedTrace {
@@ -254,7 +254,7 @@ impl Lane {
             let last = before.last().copied().unwrap_or(0);
             before.push(last + usize::from(is_own(edge)));
         }
-        for (place, _) in &mut own.said.told {
+        for (place, _) in &mut own.notes.planned {
             *place = before.get(*place).copied().unwrap_or(0);
         }
         own

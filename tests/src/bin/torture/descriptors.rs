@@ -38,19 +38,19 @@ const OTHERS: [&str; 3] = ["thread '", "wanted", "note: "];
 pub(crate) fn run(plan: &Plan) -> Tally {
     let places = Places::new(&plan.disk);
     let rounds = plan.tries.clamp(1, PROCESS);
-    plan.each(2, rounds, |one, tally| {
-        let mut random = one.random();
+    plan.each(2, rounds, |attempt, tally| {
+        let mut random = attempt.random();
         let how = ProcessPlan::new(&mut random);
         let place = places.any(&mut random, tally);
         let in_memory = random.below(2) == 0;
-        one.within(in_memory, |kept| {
-            let folder = place.map_or(kept.path().to_owned(), |place| place.folder(one.index));
-            let what = format!("{how:?}\n  in {}", folder.display());
-            let verdict = process(one, rounds, &how, &folder, tally);
+        attempt.within(in_memory, |kept| {
+            let folder = place.map_or(kept.path().to_owned(), |place| place.folder(attempt.index));
+            let case = format!("{how:?}\n  in {}", folder.display());
+            let verdict = process(attempt, rounds, &how, &folder, tally);
             if let Some(place) = place {
                 place.leave(&folder, kept, verdict.is_ok());
             }
-            verdict.map_err(|failure| failure.with(&what))
+            verdict.map_err(|failure| failure.with(&case))
         })
     })
 }
@@ -164,9 +164,14 @@ impl ProcessPlan {
     }
 }
 
-fn start(one: &Try<'_>, rounds: u64, how: &ProcessPlan, folder: &Path) -> Result<Command, String> {
-    let mut program = command(&one.plan.programs.join("torture_victim"), folder);
-    let seed = one.seed >> 1;
+fn start(
+    attempt: &Try<'_>,
+    rounds: u64,
+    how: &ProcessPlan,
+    folder: &Path,
+) -> Result<Command, String> {
+    let mut program = command(&attempt.plan.programs.join("torture_victim"), folder);
+    let seed = attempt.seed >> 1;
     for word in ["descriptors".to_owned(), "page".to_owned()]
         .into_iter()
         .chain([seed, rounds, how.word()].map(|number| number.to_string()))
@@ -209,7 +214,7 @@ fn start(one: &Try<'_>, rounds: u64, how: &ProcessPlan, folder: &Path) -> Result
 }
 
 fn process(
-    one: &Try<'_>,
+    attempt: &Try<'_>,
     rounds: u64,
     how: &ProcessPlan,
     folder: &Path,
@@ -219,7 +224,7 @@ fn process(
     let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
     let receiver = (how.to == OutputKind::Socket).then(|| Receiver::new(folder));
     let receiver = receiver.transpose()?;
-    let mut child = Process::spawn(&mut start(one, rounds, how, folder)?)?;
+    let mut child = Process::spawn(&mut start(attempt, rounds, how, folder)?)?;
     let outputs = how.leaves.then(|| Outputs::read(&mut child, folder));
     if let Some(outputs) = &outputs {
         child.until("the end of its outputs", LIMIT, || outputs.have_ended())?;

@@ -26,8 +26,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 pub(crate) fn run(plan: &Plan) -> Tally {
     let round = plan.tries.clamp(1, ROUND);
-    plan.each(1, round, |one, tally| {
-        one.within(true, |folder| process(one, round, folder, tally))
+    plan.each(1, round, |attempt, tally| {
+        attempt.within(true, |folder| process(attempt, round, folder, tally))
     })
 }
 
@@ -41,15 +41,15 @@ struct Files<'a> {
     count: u64,
 }
 
-fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
-    let seed = one.seed >> 1;
+fn process(attempt: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
+    let seed = attempt.seed >> 1;
     let part = Part("dumps", [seed, THREADS, signals]);
-    let mut random = one.random();
-    let setting = Setting::any(one, &mut random).with_trigger();
+    let mut random = attempt.random();
+    let setting = Setting::any(attempt, &mut random).with_trigger();
     let setting = setting.with_counted(&mut random);
     setting.count(tally);
     let variables = "FDR_MEMORY=32M FDR_OUT=%n.fdr";
-    let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;
+    let (mut child, truth) = part.start(attempt.plan, folder, 2, setting, variables)?;
     let mut files = Files {
         folder,
         truth: &truth,

@@ -52,14 +52,14 @@ pub(crate) fn run(plan: &Plan) -> Tally {
             "full and read-only file systems: no right to mount (unshare --user --mount)",
         );
     }
-    plan.each(2, 1, |one, tally| {
-        let mut random = one.random();
+    plan.each(2, 1, |attempt, tally| {
+        let mut random = attempt.random();
         let in_memory = random.below(2) == 0;
-        one.within(in_memory, |folder| {
+        attempt.within(in_memory, |folder| {
             if random.below(4) == 0 {
-                goes_away(one, &mut random, folder, tally)
+                goes_away(attempt, &mut random, folder, tally)
             } else {
-                limited(one, &mut random, may_mount, folder, tally)
+                limited(attempt, &mut random, may_mount, folder, tally)
             }
         })
     })
@@ -184,9 +184,9 @@ fn variables(random: &mut Random) -> Vec<(&'static str, String)> {
     let (buffer, memory) = sizes[random.below(3) as usize];
     variables.push(("FDR_BUFFER", buffer.into()));
     variables.push(("FDR_MEMORY", memory.into()));
-    let of = |random: &mut Random, values: [&'static str; 3]| values[random.below(3) as usize];
-    let keep = of(random, ["", "0", "20ms"]);
-    let budget = of(random, ["", "", "0.0001%"]);
+    let choose = |random: &mut Random, values: [&'static str; 3]| values[random.below(3) as usize];
+    let keep = choose(random, ["", "0", "20ms"]);
+    let budget = choose(random, ["", "", "0.0001%"]);
     for (name, value) in [
         ("FDR_OUT", out),
         ("FDR_DIR", dir),
@@ -216,7 +216,7 @@ fn script(before: &str, limits: &str, way: &str) -> String {
 }
 
 fn limited(
-    one: &Try<'_>,
+    attempt: &Try<'_>,
     random: &mut Random,
     may_mount: bool,
     folder: &Folder,
@@ -228,15 +228,15 @@ fn limited(
         lock(tally).count("tries without the file system that they were to have", 1);
         before.clear();
     }
-    let program = one.plan.programs.join("endings");
+    let program = attempt.plan.programs.join("endings");
     let script = script(&before, &limits, way);
     let mut outcomes = Vec::new();
     for recorded in [false, true] {
         let place = folder.join(if recorded { "with" } else { "without" });
         fs::create_dir_all(place.join("small")).map_err(|error| error.to_string())?;
         fs::write(place.join("file"), "").map_err(|error| error.to_string())?;
-        let kept = place.join("kept");
-        fs::create_dir_all(&kept).map_err(|error| error.to_string())?;
+        let kept_folder = place.join("kept");
+        fs::create_dir_all(&kept_folder).map_err(|error| error.to_string())?;
         let shell = if before.is_empty() { "sh" } else { "unshare" };
         let mut command = command(Path::new(shell), &place);
         // Addresses are others each time.
@@ -245,17 +245,19 @@ fn limited(
             command.args(UNSHARE).arg("sh");
         }
         command.arg("-c").arg(&script).arg(&program);
-        command.env("LEFT", folder.join("left")).env("KEPT", &kept);
+        command
+            .env("LEFT", folder.join("left"))
+            .env("KEPT", &kept_folder);
         if recorded {
             command.envs(variables.iter().map(|(name, value)| (name, value)));
         }
         outcomes.push(end(spawn(&mut command)?)?);
     }
-    let what = format!("{variables:?} {script}");
-    compare(&outcomes, &format!("{BEGUN}{FIRST}"), &what, tally)?;
+    let case = format!("{variables:?} {script}");
+    compare(&outcomes, &format!("{BEGUN}{FIRST}"), &case, tally)?;
     let left = fs::read_to_string(folder.join("left"));
-    let left = left.map_err(|error| format!("{what}: nothing of what is left: {error}"))?;
-    let count = whole(&folder.join("with"), &left, &what)?;
+    let left = left.map_err(|error| format!("{case}: nothing of what is left: {error}"))?;
+    let count = whole(&folder.join("with"), &left, &case)?;
     lock(tally).count("traces that were looked at", count);
     Ok(())
 }
@@ -265,7 +267,7 @@ fn limited(
 fn compare(
     outcomes: &[(Outcome, Vec<String>)],
     first: &str,
-    what: &str,
+    case: &str,
     tally: &Mutex<Tally>,
 ) -> Result<(), Failure> {
     let [(without, nothing), (with, lines)] = outcomes else {
@@ -274,7 +276,7 @@ fn compare(
     let warnings = lines.iter().filter(|line| !is_of_a_trace(line)).count();
     let works = without.stdout.starts_with(first.as_bytes());
     if with != without || !works || !nothing.is_empty() || warnings > 1 {
-        let why = format!("{what}\n  without: {without:?}\n  with: {with:?}\n  said: {lines:?}");
+        let why = format!("{case}\n  without: {without:?}\n  with: {with:?}\n  said: {lines:?}");
         return Err(Failure::Wrong(why));
     }
     lock(tally).count(&format!("programs with {warnings} lines of warning"), 1);
@@ -291,7 +293,7 @@ fn is_of_a_trace(line: &str) -> bool {
 }
 
 /// No half-written file under a final name, and no temporary one; how many traces there are.
-fn whole(folder: &Path, left: &str, what: &str) -> Result<u64, Failure> {
+fn whole(folder: &Path, left: &str, case: &str) -> Result<u64, Failure> {
     let mut traces = 0;
     let mut names: Vec<String> = left.lines().map(str::to_owned).collect();
     let mut folders = vec![folder.to_owned()];
@@ -303,20 +305,20 @@ fn whole(folder: &Path, left: &str, what: &str) -> Result<u64, Failure> {
             if path.is_dir() {
                 folders.push(path);
             } else if names.last().is_some_and(|name| name.ends_with(".fdr")) {
-                decode_trace(&path).map_err(|why| Failure::Wrong(format!("{what}: {why}")))?;
+                decode_trace(&path).map_err(|why| Failure::Wrong(format!("{case}: {why}")))?;
                 traces += 1;
             }
         }
     }
     match names.iter().find(|name| name.ends_with(".tmp")) {
-        Some(name) => Err(Failure::Wrong(format!("{what}: left {name}"))),
+        Some(name) => Err(Failure::Wrong(format!("{case}: left {name}"))),
         None => Ok(traces),
     }
 }
 
 /// The folder goes away, and signals come, while the program works.
 fn goes_away(
-    one: &Try<'_>,
+    attempt: &Try<'_>,
     random: &mut Random,
     folder: &Folder,
     tally: &Mutex<Tally>,
@@ -327,7 +329,7 @@ fn goes_away(
     for recorded in [false, true] {
         let place = folder.join("place");
         fs::create_dir_all(&place).map_err(|error| error.to_string())?;
-        let mut command = command(&one.plan.programs.join("steady"), &place);
+        let mut command = command(&attempt.plan.programs.join("steady"), &place);
         if recorded {
             command.envs(variables.iter().map(|(name, value)| (name, value)));
         }
@@ -355,12 +357,12 @@ fn goes_away(
         process.stdout = Some(output.into_inner());
         outcomes.push(end(process)?);
     }
-    let what = format!("{signals} signals, folder {keep} {variables:?}");
-    compare(&outcomes, "", &what, tally)?;
+    let case = format!("{signals} signals, folder {keep} {variables:?}");
+    compare(&outcomes, "", &case, tally)?;
     if outcomes[0].0.stdout.is_empty() {
-        return Err(Failure::Wrong(format!("{what}: the program had no result")));
+        return Err(Failure::Wrong(format!("{case}: the program had no result")));
     }
-    let count = whole(folder.path(), "", &what)?;
+    let count = whole(folder.path(), "", &case)?;
     lock(tally).count("traces that were looked at", count);
     Ok(())
 }

@@ -31,8 +31,8 @@ const LIVES: [&str; 6] = [
 
 pub(crate) fn run(plan: &Plan) -> Tally {
     let round = plan.tries.clamp(1, ROUND);
-    plan.each(1, round, |one, tally| {
-        one.within(true, |folder| process(one, round, folder, tally))
+    plan.each(1, round, |attempt, tally| {
+        attempt.within(true, |folder| process(attempt, round, folder, tally))
     })
 }
 
@@ -57,13 +57,13 @@ fn files(folder: &Folder) -> Result<Files, Failure> {
     Ok(files)
 }
 
-fn process(one: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
-    let seed = one.seed >> 1;
+fn process(attempt: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
+    let seed = attempt.seed >> 1;
     let part = Part("forks", [seed, forks, 0]);
-    let mut random = one.random();
-    let setting = Setting::any(one, &mut random).with_counted(&mut random);
+    let mut random = attempt.random();
+    let setting = Setting::any(attempt, &mut random).with_counted(&mut random);
     setting.count(tally);
-    let (mut child, truth) = part.start(one.plan, folder, 2, setting, "FDR_MEMORY=4M")?;
+    let (mut child, truth) = part.start(attempt.plan, folder, 2, setting, "FDR_MEMORY=4M")?;
     let parent = u64::from(child.id());
     child.succeed(folder.path(), LIMIT)?;
     if truth.get(0, PHASE) != forks {
@@ -98,8 +98,8 @@ fn only(process: u64, files: &[PathBuf]) -> Result<DecodedTrace, Failure> {
     };
     let trace = decode_trace(file)?;
     if trace.info.process != Some(process) {
-        let (file, said) = (file.display(), trace.info.process);
-        return Err(Failure::Wrong(format!("{file} is of process {said:?}")));
+        let (file, process) = (file.display(), trace.info.process);
+        return Err(Failure::Wrong(format!("{file} is of process {process:?}")));
     }
     Ok(trace)
 }

@@ -37,7 +37,7 @@ enum Moment {
 }
 
 pub(crate) fn run(plan: &Plan) -> Tally {
-    plan.each(2, 1, one)
+    plan.each(2, 1, kill_process)
 }
 
 /// Calls of each thread at most (0 = no end), and the moment.
@@ -68,22 +68,22 @@ fn variables(random: &mut Random) -> (String, u64) {
     (variables, chunks)
 }
 
-fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
-    let mut random = one.random();
+fn kill_process(attempt: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
+    let mut random = attempt.random();
     let in_memory = random.below(2) == 0;
     let (calls, moment) = moment(&mut random);
     let (variables, chunks) = variables(&mut random);
-    let setting = Setting::any(one, &mut random).with_trigger();
+    let setting = Setting::any(attempt, &mut random).with_trigger();
     // Nothing counts the calls of threads that are gone.
     let setting = match calls {
         0 => setting.with_counted(&mut random),
         _ => setting,
     };
     let pause = Duration::from_nanos(random.below(100_000));
-    one.within(in_memory, |folder| {
-        let seed = one.seed >> 1;
+    attempt.within(in_memory, |folder| {
+        let seed = attempt.seed >> 1;
         let part = Part("storm", [seed, LANES, calls]);
-        let (mut child, truth) = part.start(one.plan, folder, chunks, setting, &variables)?;
+        let (mut child, truth) = part.start(attempt.plan, folder, chunks, setting, &variables)?;
         match moment {
             Moment::After(time) => {
                 let begun = Instant::now();
@@ -102,8 +102,8 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
         if child::signal(status) != 9 {
             return Err(Failure::Wrong(format!("{status} before it was killed")));
         }
-        let what = left(folder, &truth, seed, tally)?;
-        lock(tally).count(what, 1);
+        let event = left(folder, &truth, seed, tally)?;
+        lock(tally).count(event, 1);
         Ok(())
     })
 }
@@ -150,14 +150,18 @@ fn left(
     }
     let taken = slots_in(ring, TAKEN)?;
     // A place that was being given away has records of a thread and no owner: the reader says so.
-    let is_true =
-        |one: &Diagnostic| taken > 0 && one.what.contains("its state says that it is nobody's");
+    let is_true = |diagnostic: &Diagnostic| {
+        taken > 0
+            && diagnostic
+                .what
+                .contains("its state says that it is nobody's")
+    };
     let trace = decode_trace_except(ring, &is_true)?;
     check::all(&trace, truth, seed, taken)?;
     let is_counted = truth.get(0, WAY) == way::COUNTED;
-    let count = |what, is: &dyn Fn(&Lane) -> bool| {
+    let count = |event, is: &dyn Fn(&Lane) -> bool| {
         let count = trace.lanes.iter().filter(|lane| is(lane)).count();
-        lock(tally).count(what, count as u64);
+        lock(tally).count(event, count as u64);
     };
     count("threads with summaries", &|lane| lane.counts.summarised > 0);
     count("threads with calls only counted", &|lane| {

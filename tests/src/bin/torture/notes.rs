@@ -36,7 +36,7 @@ pub(crate) struct Wait {
 #[derive(Clone, Default)]
 pub(crate) struct ThreadNotes {
     /// Each before the edge of that place.
-    pub(crate) told: Vec<(usize, PlannedNote)>,
+    pub(crate) planned: Vec<(usize, PlannedNote)>,
     /// The numbers of its tasks, one for each note of a task.
     pub(crate) tasks: Vec<u64>,
     pub(crate) waits: Vec<Wait>,
@@ -98,8 +98,8 @@ impl ThreadNotes {
         if let Note::Task { task, .. } = note {
             self.tasks.push(task);
         }
-        let told = told(&note, names, words).ok_or_else(torn)?;
-        self.told.push((place, told));
+        let planned = planned_note(&note, names, words).ok_or_else(torn)?;
+        self.planned.push((place, planned));
         Ok(())
     }
 }
@@ -121,7 +121,11 @@ fn is_panic(note: &Note<'_>, names: &Names) -> bool {
         )
 }
 
-fn told(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Option<PlannedNote> {
+fn planned_note(
+    note: &Note<'_>,
+    names: &Names,
+    words: &BTreeMap<FunctionId, u8>,
+) -> Option<PlannedNote> {
     use FieldValue::{Text, Unsigned};
     match note {
         Note::Event {
@@ -227,10 +231,10 @@ pub(crate) struct NoteComparison {
 
 /// Whether the lane's notes are those of the course, none torn, missing or twice.
 pub(crate) fn check(lane: &Lane, wanted: &NoteComparison) -> Result<(), Failure> {
-    let ThreadNotes { told, waits, .. } = &lane.said;
+    let ThreadNotes { planned, waits, .. } = &lane.notes;
     let wrong = |why: String| Err(Failure::Wrong(format!("{}: {why}", lane.name)));
     if !wanted.course.has_blocks() {
-        return match (told.first(), waits.first()) {
+        return match (planned.first(), waits.first()) {
             (None, None) => Ok(()),
             some => wrong(format!("notes of a program that says nothing: {some:?}")),
         };
@@ -246,28 +250,28 @@ pub(crate) fn check(lane: &Lane, wanted: &NoteComparison) -> Result<(), Failure>
     tasks(lane).or_else(wrong)?;
     match wanted.is_exact {
         true => exact(lane, wanted),
-        false => kept(lane, wanted),
+        false => check_kept_notes(lane, wanted),
     }
     .or_else(wrong)
 }
 
 /// The two notes of a task have one number, and no other has it.
 fn tasks(lane: &Lane) -> Result<(), String> {
-    let ThreadNotes { told, tasks, .. } = &lane.said;
-    let polls = told.iter().filter_map(|(_, told)| match told {
+    let ThreadNotes { planned, tasks, .. } = &lane.notes;
+    let polls = planned.iter().filter_map(|(_, note)| match note {
         PlannedNote::Task(polls) => Some(*polls),
         _ => None,
     });
     let mut before = (0, 0);
     for (polls, &task) in polls.zip(tasks) {
-        let (last, of) = before;
+        let (last, last_task) = before;
         let is_right = match polls {
-            1 => task > of,
-            _ => last != 1 || task == of,
+            1 => task > last_task,
+            _ => last != 1 || task == last_task,
         };
         if !is_right {
             return Err(format!(
-                "task {task} has poll {polls} behind poll {last} of task {of}"
+                "task {task} has poll {polls} behind poll {last} of task {last_task}"
             ));
         }
         before = (polls, task);
@@ -277,31 +281,31 @@ fn tasks(lane: &Lane) -> Result<(), String> {
 
 /// What the program says between two records, of which the second has that number.
 fn between(before: Option<u8>, after: Option<u8>, number: u64) -> Vec<PlannedNote> {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     if let Some(word) = before {
         let is_second_poll = word == STRAND && number % ROUND != EVERY + 1;
         if word % 2 == 0 && !is_second_poll {
-            told.push(PlannedNote::Enter(word, number - 1));
+            notes.push(PlannedNote::Enter(word, number - 1));
         }
     }
     match after {
         Some(STRAND) if number % ROUND == EVERY => {
-            told.extend([
+            notes.extend([
                 PlannedNote::Event(number / ROUND),
                 PlannedNote::Counter(number / ROUND),
             ]);
         }
         Some(word) if word == STRAND + 1 => {
-            told.push(PlannedNote::Task(if number % ROUND == EVERY + 1 {
+            notes.push(PlannedNote::Task(if number % ROUND == EVERY + 1 {
                 1
             } else {
                 2
             }));
         }
-        Some(word) if word % 2 == 1 => told.push(PlannedNote::Leave(word - 1, number)),
+        Some(word) if word % 2 == 1 => notes.push(PlannedNote::Leave(word - 1, number)),
         _ => {}
     }
-    told
+    notes
 }
 
 /// Each note is at its place, between the records where it was made.
@@ -315,14 +319,14 @@ fn exact(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
         let at = number.checked_sub(from)?;
         edges.get(at as usize).copied()
     };
-    let mut told = lane.said.told.iter().peekable();
+    let mut notes = lane.notes.planned.iter().peekable();
     for place in 0..=lane.edges.len() {
         let number = first + place as u64;
         let before = number.checked_sub(1).and_then(edge);
         let expected = between(before, edge(number), number);
         let mut found = Vec::new();
-        while let Some((_, told)) = told.next_if(|(at, _)| *at == place) {
-            found.push(*told);
+        while let Some((_, note)) = notes.next_if(|(at, _)| *at == place) {
+            found.push(*note);
         }
         let is_last = place == lane.edges.len();
         let is_right = match place {
@@ -369,15 +373,15 @@ impl CoursePart {
 }
 
 /// Short calls leave neither records nor notes: each other call has its own, and the events are all there.
-fn kept(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
+fn check_kept_notes(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
     let mut known = CoursePart {
         course: wanted.course,
         from: 0,
         edges: Vec::new(),
     };
-    let ThreadNotes { told, .. } = &lane.said;
+    let ThreadNotes { planned, .. } = &lane.notes;
     let mut last = None;
-    for (place, note) in told {
+    for (place, note) in planned {
         let (number, word, at) = match *note {
             PlannedNote::Enter(word, number) => (number, word, place.checked_sub(1)),
             PlannedNote::Leave(word, number) => (number, word + 1, Some(*place)),
@@ -396,21 +400,20 @@ fn kept(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
         }
     }
     let has = |place: usize, is_it: &dyn Fn(&PlannedNote) -> bool| {
-        let from = told.partition_point(|(at, _)| *at < place);
-        let mut there = told[from..].iter().take_while(|(at, _)| *at == place);
-        there.any(|(_, told)| is_it(told))
+        let from = planned.partition_point(|(at, _)| *at < place);
+        let mut there = planned[from..].iter().take_while(|(at, _)| *at == place);
+        there.any(|(_, note)| is_it(note))
     };
     for (place, &word) in lane.edges.iter().enumerate() {
         let is_last = place + 1 == lane.edges.len();
         let (is_there, what) = match word {
             _ if word >= STRAND => continue,
             _ if word % 2 == 0 => {
-                let is_it =
-                    |told: &PlannedNote| matches!(told, PlannedNote::Enter(of, _) if *of == word);
+                let is_it = |note: &PlannedNote| matches!(note, PlannedNote::Enter(other, _) if *other == word);
                 (is_last || has(place + 1, &is_it), "arguments")
             }
             _ => {
-                let is_it = |told: &PlannedNote| matches!(told, PlannedNote::Leave(of, _) if *of == word - 1);
+                let is_it = |note: &PlannedNote| matches!(note, PlannedNote::Leave(other, _) if *other == word - 1);
                 (place == 0 || has(place, &is_it), "a result")
             }
         };
@@ -428,7 +431,7 @@ fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
         return Ok(());
     }
     let (mut event, mut counter) = (None, None);
-    for (_, note) in &lane.said.told {
+    for (_, note) in &lane.notes.planned {
         let (last, serial) = match *note {
             PlannedNote::Event(serial) => (&mut event, serial),
             PlannedNote::Counter(serial) => (&mut counter, serial),
@@ -448,10 +451,14 @@ fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
         PlannedNote::Enter(_, number) | PlannedNote::Leave(_, number) => Some(number),
         _ => None,
     };
-    let first = lane.said.told.iter().find_map(|(_, note)| number_of(note));
+    let first = lane
+        .notes
+        .planned
+        .iter()
+        .find_map(|(_, note)| number_of(note));
     let newest_at = range.end().saturating_sub(1) * ROUND + EVERY;
     let is_overwritten = first.is_some_and(|first| newest_at <= first);
-    for (what, last) in [("event", event), ("counter", counter)] {
+    for (kind, last) in [("event", event), ("counter", counter)] {
         let count = match last {
             None if is_overwritten => continue,
             None => 0,
@@ -459,7 +466,7 @@ fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
         };
         if !range.contains(&count) {
             return Err(format!(
-                "the last {what} is number {count}, not {range:?}, of {made} records"
+                "the last {kind} is number {count}, not {range:?}, of {made} records"
             ));
         }
     }

@@ -51,11 +51,11 @@ impl From<String> for Failure {
 
 impl Failure {
     /// The same failure. The text begins with `what`.
-    pub(crate) fn with(self, what: &str) -> Failure {
+    pub(crate) fn with(self, case: &str) -> Failure {
         match self {
-            Failure::Lost(records, why) => Failure::Lost(records, format!("{what}: {why}")),
-            Failure::Wrong(why) => Failure::Wrong(format!("{what}: {why}")),
-            Failure::Missed(why) => Failure::Missed(format!("{what}: {why}")),
+            Failure::Lost(records, why) => Failure::Lost(records, format!("{case}: {why}")),
+            Failure::Wrong(why) => Failure::Wrong(format!("{case}: {why}")),
+            Failure::Missed(why) => Failure::Missed(format!("{case}: {why}")),
         }
     }
 }
@@ -216,8 +216,8 @@ impl Plan {
                         }
                         let seed = Random::new(self.seed ^ index.rotate_left(32)).bits();
                         let plan = self;
-                        let one = Try { plan, index, seed };
-                        let result = body(&one, &tally);
+                        let attempt = Try { plan, index, seed };
+                        let result = body(&attempt, &tally);
                         lock(&tally).add(self, index, weight, result);
                     }
                 });
@@ -234,31 +234,31 @@ pub(crate) fn lock(tally: &Mutex<Tally>) -> std::sync::MutexGuard<'_, Tally> {
 
 impl Tally {
     /// Something happened once more.
-    pub(crate) fn count(&mut self, what: &str, times: u64) {
-        *self.counted.entry(what.to_owned()).or_default() += times;
+    pub(crate) fn count(&mut self, event: &str, times: u64) {
+        *self.counted.entry(event.to_owned()).or_default() += times;
     }
 
     /// How often it did.
-    pub(crate) fn counted(&self, what: &str) -> u64 {
-        self.counted.get(what).copied().unwrap_or(0)
+    pub(crate) fn counted(&self, event: &str) -> u64 {
+        self.counted.get(event).copied().unwrap_or(0)
     }
 
     /// The greatest value of something.
-    pub(crate) fn most(&mut self, what: &str, value: u64) {
-        let known = self.counted.entry(what.to_owned()).or_default();
+    pub(crate) fn most(&mut self, event: &str, value: u64) {
+        let known = self.counted.entry(event.to_owned()).or_default();
         *known = value.max(*known);
     }
 
     pub(crate) fn notes(&self) -> Vec<String> {
         let counted = self.counted.iter();
         counted
-            .map(|(what, times)| format!("{what}: {times}"))
+            .map(|(event, times)| format!("{event}: {times}"))
             .collect()
     }
 
     fn add(&mut self, plan: &Plan, index: u64, weight: u64, result: Result<(), Failure>) {
         self.tries += weight;
-        let (what, why) = match result {
+        let (verdict, why) = match result {
             Ok(()) => {
                 self.survived += weight;
                 return;
@@ -273,9 +273,13 @@ impl Tally {
             }
             Err(Failure::Missed(why)) => ("missed", why),
         };
-        self.count(what, 1);
-        if self.counted.get(what).is_some_and(|times| *times <= SHOWN) {
-            println!("{what} {why}\n  again: {}", plan.command(index, weight));
+        self.count(verdict, 1);
+        if self
+            .counted
+            .get(verdict)
+            .is_some_and(|times| *times <= SHOWN)
+        {
+            println!("{verdict} {why}\n  again: {}", plan.command(index, weight));
         }
     }
 
@@ -313,8 +317,8 @@ mod tests {
     #[test]
     fn unnumbered_tries_begin_anywhere() {
         let made = Mutex::new(Vec::new());
-        let tally = plan("target/debug", 5).each(1, 3, |one, _| {
-            lock_of(&made).push(one.index);
+        let tally = plan("target/debug", 5).each(1, 3, |attempt, _| {
+            lock_of(&made).push(attempt.index);
             Ok(())
         });
         assert_eq!((tally.tries, tally.survived), (3, 3));

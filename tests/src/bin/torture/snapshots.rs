@@ -25,8 +25,8 @@ const FULL: u64 = 100_000;
 
 pub(crate) fn run(plan: &Plan) -> Tally {
     let round = plan.tries.clamp(1, ROUND);
-    plan.each(1, round, |one, tally| {
-        one.within(true, |folder| process(one, round, folder, tally))
+    plan.each(1, round, |attempt, tally| {
+        attempt.within(true, |folder| process(attempt, round, folder, tally))
     })
 }
 
@@ -46,13 +46,13 @@ fn start(
     Ok((child, truth))
 }
 
-fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
-    let seed = one.seed >> 1;
-    let mut random = one.random();
-    let setting = Setting::any(one, &mut random).with_trigger();
+fn process(attempt: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
+    let seed = attempt.seed >> 1;
+    let mut random = attempt.random();
+    let setting = Setting::any(attempt, &mut random).with_trigger();
     let setting = setting.with_counted(&mut random);
     setting.count(tally);
-    let (mut child, truth) = start(one.plan, folder, seed, THREADS, setting)?;
+    let (mut child, truth) = start(attempt.plan, folder, seed, THREADS, setting)?;
     let rings = folder.ending(".fdr-ring");
     let [ring] = rings.as_slice() else {
         return Err(Failure::Wrong(format!("rings: {rings:?}")));
@@ -69,7 +69,7 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
             let lane = lane.ok_or_else(|| Failure::Lost(before, format!("no n{thread}")))?;
             records += lane.counts.readable;
             let summaries = SUMMARY * lane.short.len() as u64;
-            taken += lane.counts.readable + summaries + lane.said.room;
+            taken += lane.counts.readable + summaries + lane.notes.room;
             let course = check::course(&truth, seed, thread);
             let moment = Moment::Since(before);
             check::thread(lane, course, &truth, thread, moment)?;

@@ -30,17 +30,17 @@ pub(crate) fn run(plan: &Plan) -> Tally {
         u64::MAX
     };
     let round = plan.tries.clamp(THREADS, most);
-    plan.each(1, round, |one, tally| {
-        one.within(true, |folder| process(one, round, folder, tally))
+    plan.each(1, round, |attempt, tally| {
+        attempt.within(true, |folder| process(attempt, round, folder, tally))
     })
 }
 
-fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
-    let seed = one.seed >> 1;
+fn process(attempt: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
+    let seed = attempt.seed >> 1;
     let part = Part("timer", [seed, THREADS, signals / THREADS]);
     let variables = "FDR_OUT=%n.fdr";
-    let setting = Setting::exact(one);
-    let (mut child, truth) = part.start(one.plan, folder, CHUNKS, setting, variables)?;
+    let setting = Setting::exact(attempt);
+    let (mut child, truth) = part.start(attempt.plan, folder, CHUNKS, setting, variables)?;
     let handled = || {
         truth
             .threads()
@@ -102,17 +102,17 @@ fn exact(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> 
         check::keeps(lane, CHUNKS)?;
         let Lane { name, counts, .. } = lane;
         let (own, handled) = (truth.get(thread, MADE), truth.get(thread, HANDLED));
-        let asked = own + EACH * handled;
-        if counts.recorded > asked || !counts.dropped.is_multiple_of(EACH) {
-            let why = format!("{name}: {asked} records, {handled} signals; {counts:?}");
+        let wanted = own + EACH * handled;
+        if counts.recorded > wanted || !counts.dropped.is_multiple_of(EACH) {
+            let why = format!("{name}: {wanted} records, {handled} signals; {counts:?}");
             return Err(Failure::Wrong(why));
         }
         // A handler that interrupts the thread's first record has no place for its own.
-        without_place += asked - counts.recorded;
+        without_place += wanted - counts.recorded;
         let mine = lane.without_handlers();
         let course = check::course(truth, seed, thread);
-        let kept = mine.edges.len() as u64;
-        if course.window(own - kept, kept) != mine.edges {
+        let records = mine.edges.len() as u64;
+        if course.window(own - records, records) != mine.edges {
             let why = format!("{name}: its own records are not the last ones of its course");
             return Err(Failure::Wrong(why));
         }

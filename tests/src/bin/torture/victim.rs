@@ -20,10 +20,10 @@ pub(crate) struct Setting {
 
 impl Setting {
     /// Every call leaves its records; in the first try and each second one all is on.
-    pub(crate) fn exact(one: &Try<'_>) -> Setting {
+    pub(crate) fn exact(attempt: &Try<'_>) -> Setting {
         Setting {
             keep: "0",
-            way: match one.index % 2 {
+            way: match attempt.index % 2 {
                 0 => way::NOTED,
                 _ => way::PLAIN,
             },
@@ -32,10 +32,10 @@ impl Setting {
     }
 
     /// The same with any time that a ring is to hold.
-    pub(crate) fn any(one: &Try<'_>, random: &mut Random) -> Setting {
+    pub(crate) fn any(attempt: &Try<'_>, random: &mut Random) -> Setting {
         Setting {
             keep: ["0", "10s", "20ms"][random.below(3) as usize],
-            ..Setting::exact(one)
+            ..Setting::exact(attempt)
         }
     }
 

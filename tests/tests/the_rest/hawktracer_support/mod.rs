@@ -136,7 +136,7 @@ impl Sink for Rows {
     }
 }
 
-fn kept(source: &dyn Source) -> Rows {
+fn rows_of(source: &dyn Source) -> Rows {
     let mut rows = Rows::default();
     drive(source, &mut rows, &|_| {}).expect("a readable trace");
     assert_eq!(source.diagnostics(), []);
@@ -150,7 +150,7 @@ fn name(source: &dyn Source, id: u32) -> String {
 
 /// The chains of calls of a trace, outermost first, with the labels that viewers show.
 pub fn chains(source: &dyn Source) -> BTreeSet<Vec<String>> {
-    let chains = kept(source).chains.into_iter();
+    let chains = rows_of(source).chains.into_iter();
     let label = |id| label(&name(source, id));
     chains
         .map(|chain| chain.into_iter().map(label).collect())
@@ -164,7 +164,7 @@ fn label(name: &str) -> String {
 
 /// The calls of a trace, sorted; times in ticks.
 pub fn rows(source: &dyn Source) -> Vec<Row> {
-    let rows = kept(source);
+    let rows = rows_of(source);
     let name = |id| name(source, id);
     let calls = rows.rows.into_iter();
     let mut rows: Vec<Row> = calls

@@ -141,8 +141,8 @@ fn a_circle_of_formats_is_refused() {
         let files: Vec<_> = good.into_iter().chain([more]).collect();
         arrows("src", &sources(&files)).expect("Rust")
     };
-    let apart = arrows_of(("heph/mod.rs", "use crate::model;\n"));
-    assert_eq!((circles(&apart), formats_apart(&apart)), (vec![], vec![]));
+    let arrows = arrows_of(("heph/mod.rs", "use crate::model;\n"));
+    assert_eq!((circles(&arrows), formats_apart(&arrows)), (vec![], vec![]));
     let circle = arrows_of(("scale/unit.rs", "use crate::model;\n"));
     let found = whats(&circles(&circle));
     assert_eq!(found.len(), 2, "{found:?}");

@@ -25,17 +25,17 @@ fn task(function: FunctionId, parent: u64, time: u64, elapsed: u64, busy: u64) -
 }
 
 /// 40 usual requests, and one with 5 ms that awaits a query for nearly all of it.
-fn seen() -> TraceTasks {
-    let mut seen = TraceTasks::default();
+fn trace_tasks() -> TraceTasks {
+    let mut tasks = TraceTasks::default();
     for id in 1..=40 {
         let usual = task(REQUEST, 0, id * 100_000, 20_000, 5_000);
-        seen.tasks.insert(id, usual);
+        tasks.tasks.insert(id, usual);
     }
     let slow = task(REQUEST, 0, 10_000_000, 5_000_000, 6_000);
-    seen.tasks.insert(50, slow);
+    tasks.tasks.insert(50, slow);
     let query = task(QUERY, 50, 9_990_000, 4_950_000, 4_000);
-    seen.tasks.insert(51, query);
-    seen
+    tasks.tasks.insert(51, query);
+    tasks
 }
 
 fn info() -> TraceInfo {
@@ -60,11 +60,11 @@ fn info() -> TraceInfo {
 
 #[test]
 fn the_slow_task_is_chosen_and_waited() {
-    let seen = seen();
-    let usual = usual_tasks(&seen);
+    let tasks = trace_tasks();
+    let usual = usual_tasks(&tasks);
     let of_requests = usual[&REQUEST];
     assert_eq!((of_requests.tasks, of_requests.p50), (41, 20_000));
-    let chosen = choose(&ALL, &info(), &seen, &usual);
+    let chosen = choose(&ALL, &info(), &tasks, &usual);
     let ids: Vec<u64> = chosen.iter().map(|slow| slow.id).collect();
     assert_eq!(ids, [50]);
     let slow = &chosen[0];
@@ -77,21 +77,21 @@ fn the_slow_task_is_chosen_and_waited() {
 }
 
 #[test]
-fn a_long_poll_is_told_from_waiting() {
-    let mut seen = seen();
-    if let Some(slow) = seen.tasks.get_mut(&50) {
+fn long_polls_differ_from_waits() {
+    let mut tasks = trace_tasks();
+    if let Some(slow) = tasks.tasks.get_mut(&50) {
         slow.busy = 4_900_000;
     }
-    let usual = usual_tasks(&seen);
-    let chosen = choose(&ALL, &info(), &seen, &usual);
+    let usual = usual_tasks(&tasks);
+    let chosen = choose(&ALL, &info(), &tasks, &usual);
     assert_eq!(chosen.first().and_then(|slow| slow.is_busy), Some(true));
 }
 
 #[test]
 fn longest_poll_gap_names_the_awaited_task() {
-    let seen = seen();
-    let usual = usual_tasks(&seen);
-    let chosen = choose(&ALL, &info(), &seen, &usual);
+    let tasks = trace_tasks();
+    let usual = usual_tasks(&tasks);
+    let chosen = choose(&ALL, &info(), &tasks, &usual);
     let poll = |number, start, end| Poll {
         number,
         thread: ThreadId(1),
@@ -104,26 +104,26 @@ fn longest_poll_gap_names_the_awaited_task() {
         poll(2, 5_010_000, 5_041_000),
         poll(3, 9_990_000, 10_000_000),
     ];
-    let between = longest_between(&polls, &chosen[0], &seen).expect("two polls");
+    let between = longest_between(&polls, &chosen[0], &tasks).expect("two polls");
     assert_eq!(between.after, 2);
     assert_eq!(
         (between.from, between.until),
         (Ticks(5_041_000), Ticks(9_990_000))
     );
     assert_eq!(between.awaited, Some((51, QUERY)));
-    assert!(longest_between(&polls[..1], &chosen[0], &seen).is_none());
+    assert!(longest_between(&polls[..1], &chosen[0], &tasks).is_none());
 }
 
 #[test]
 fn inner_tasks_are_not_shown_twice() {
-    let seen = seen();
-    assert!(related(&seen, 51, 50) && related(&seen, 50, 51));
-    assert!(!related(&seen, 1, 50));
-    let usual = usual_tasks(&seen);
-    let asked = Query {
+    let tasks = trace_tasks();
+    assert!(related(&tasks, 51, 50) && related(&tasks, 50, 51));
+    assert!(!related(&tasks, 1, 50));
+    let usual = usual_tasks(&tasks);
+    let query = Query {
         over: Some(1_000_000),
         ..ALL
     };
-    let chosen = choose(&asked, &info(), &seen, &usual);
+    let chosen = choose(&query, &info(), &tasks, &usual);
     assert_eq!(chosen.len(), 1);
 }

@@ -166,15 +166,15 @@ fn firefox(bytes: &[u8]) -> ByName {
             assert!(ns(delta) == before || before == 0, "{delta} after {before}");
             before = ns(weight);
             let mut at = stack.as_u64();
-            let mut seen = Vec::new();
+            let mut names = Vec::new();
             while let Some(stack) = at {
                 let own = name(stack as usize);
-                if own != "[short]" && !seen.contains(&own) {
+                if own != "[short]" && !names.contains(&own) {
                     let sums = sums.entry(own.clone()).or_default();
                     sums.total += ns(weight);
-                    sums.own += ns(weight) * u64::from(seen.is_empty());
+                    sums.own += ns(weight) * u64::from(names.is_empty());
                 }
-                seen.push(own);
+                names.push(own);
                 at = prefix[stack as usize].as_u64();
                 assert!(at.is_none_or(|at| at < stack), "callers come first");
             }

@@ -176,15 +176,15 @@ pub(super) fn a_tail_beside_a_writer_that_wraps() {
     let slot = lasting(rig.slot());
     let writer = loom::thread::spawn(move || make(slot, TWO_CHUNKS + 1));
     let mut tail = Tail::new(slot).expect("an owner");
-    let mut seen = 0;
-    follow(&mut tail, slot, &mut seen);
+    let mut before = 0;
+    follow(&mut tail, slot, &mut before);
     writer.join().expect("the writer");
-    (0..3).for_each(|_| follow(&mut tail, slot, &mut seen));
-    assert_eq!(seen, TWO_CHUNKS + 1);
+    (0..3).for_each(|_| follow(&mut tail, slot, &mut before));
+    assert_eq!(before, TWO_CHUNKS + 1);
 }
 
-/// One step, checked: `seen` records come before it, read or lost.
-fn follow(tail: &mut Tail, slot: &Slot, seen: &mut u64) {
+/// One step, checked: `before` records come before it, read or lost.
+fn follow(tail: &mut Tail, slot: &Slot, before: &mut u64) {
     let mut buffer = [0; CHUNK];
     let (bytes, first, lost) = match tail.next(slot, true, &mut buffer) {
         Next::Part {
@@ -193,7 +193,7 @@ fn follow(tail: &mut Tail, slot: &Slot, seen: &mut u64) {
         Next::Nothing => return,
         Next::Other => panic!("the slot has one owner"),
     };
-    assert_eq!(first, *seen + lost);
+    assert_eq!(first, *before + lost);
     let mut part = &buffer[..bytes];
     if part[0] & 1 == 1 {
         assert_eq!(part[35..43], (first + 1).to_le_bytes());
@@ -204,7 +204,7 @@ fn follow(tail: &mut Tail, slot: &Slot, seen: &mut u64) {
     }
     let count = part.len() as u64 / SINGLE;
     tail.took(first, count);
-    *seen = first + count;
+    *before = first + count;
 }
 
 /// The only chunk, full, is overwritten while it is copied, counted and followed. (Real regions have two
@@ -234,11 +234,11 @@ pub(super) fn a_tail_of_the_only_chunk() {
     let (rig, writer) = overwritten();
     let slot = lasting(rig.slot());
     let mut tail = Tail::new(slot).expect("an owner");
-    let mut seen = 0;
-    follow(&mut tail, slot, &mut seen);
+    let mut before = 0;
+    follow(&mut tail, slot, &mut before);
     writer.join().expect("the writer");
-    (0..2).for_each(|_| follow(&mut tail, slot, &mut seen));
-    assert_eq!(seen, PER_CHUNK + 1);
+    (0..2).for_each(|_| follow(&mut tail, slot, &mut before));
+    assert_eq!(before, PER_CHUNK + 1);
 }
 
 fn overwritten() -> (Rig, loom::thread::JoinHandle<()>) {
@@ -318,7 +318,7 @@ pub(super) fn a_tail_of_a_slot_that_changes_hands() {
 }
 
 /// A reader that begins to follow meanwhile follows the one or the other, and is given that one's.
-pub(super) fn a_tail_that_begins_when_a_slot_changes_hands() {
+pub(super) fn a_tail_beside_a_change_of_owner() {
     let (small, slot) = ended();
     let other = takes(&small, 7);
     let mut buffer = [0; CHUNK];

@@ -40,7 +40,7 @@ const MODELS: &[Model] = &models! {
     a_count_beside_a_writer_without_space
     a_tail_of_a_slot_that_changes_hands
     a_tail_beside_a_writer_that_wraps
-    a_tail_that_begins_when_a_slot_changes_hands
+    a_tail_beside_a_change_of_owner
     a_copy_of_a_slot_that_changes_hands
     a_count_of_a_slot_that_changes_hands
 };
@@ -53,11 +53,11 @@ const MODELS_OF_OPEN_CALLS: &[Model] = &models! {
     a_row_beside_its_owner
     a_count_beside_short_calls
     a_count_beside_a_kept_call
-    a_count_beside_a_kept_call_in_a_new_chunk
+    a_count_beside_a_new_chunks_kept_call
     a_copy_beside_short_calls
     a_copy_beside_a_kept_call
     a_copy_beside_a_summary
-    a_copy_beside_a_kept_call_in_a_new_chunk
+    a_copy_beside_a_new_chunks_kept_call
     a_copy_beside_a_note_of_arguments
     a_wait_beside_its_owner
     a_wait_beside_a_reader

@@ -206,7 +206,7 @@ pub(super) fn a_copy_beside_a_kept_call() {
     copy_beside(KEPT);
 }
 
-pub(super) fn a_copy_beside_a_kept_call_in_a_new_chunk() {
+pub(super) fn a_copy_beside_a_new_chunks_kept_call() {
     copy_beside(KEPT_IN_A_CHUNK);
 }
 
@@ -222,7 +222,7 @@ pub(super) fn a_count_beside_a_kept_call() {
     count_beside(KEPT);
 }
 
-pub(super) fn a_count_beside_a_kept_call_in_a_new_chunk() {
+pub(super) fn a_count_beside_a_new_chunks_kept_call() {
     count_beside(KEPT_IN_A_CHUNK);
 }
 

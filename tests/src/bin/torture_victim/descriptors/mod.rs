@@ -216,12 +216,12 @@ fn one_round(
         }
         2 if does(round::SLOW) => slow(),
         2 if does(round::GROWTH) => {
-            let one = || work(5000);
-            let new = thread::spawn(one);
-            one();
+            let body = || work(5000);
+            let new = thread::spawn(body);
+            body();
             new.join().map_err(|_| "a thread panicked")?;
         }
-        3 if does(round::APART) => thread_with_own_table(wanted, number)?,
+        3 if does(round::APART) => run_in_unshared_thread(wanted, number)?,
         0 => {
             kin::children(wanted, kinds, number)?;
             if does(round::SHARING) {
@@ -242,8 +242,8 @@ fn one_round(
 }
 
 /// A thread that has its own table: it closes all, and its file is at all numbers.
-fn thread_with_own_table(wanted: DescriptorTask, number: u64) -> Result<(), String> {
-    let apart = move || {
+fn run_in_unshared_thread(wanted: DescriptorTask, number: u64) -> Result<(), String> {
+    let body = move || {
         // SAFETY: a plain system call on this thread.
         if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
             return Err(format!("unshare: {}", std::io::Error::last_os_error()));
@@ -261,7 +261,7 @@ fn thread_with_own_table(wanted: DescriptorTask, number: u64) -> Result<(), Stri
         }
         own.is_whole(first)
     };
-    let ended = thread::spawn(apart).join();
+    let ended = thread::spawn(body).join();
     ended.map_err(|_| "a thread panicked")?
 }
 

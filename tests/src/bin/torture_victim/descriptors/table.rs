@@ -82,7 +82,7 @@ pub(crate) fn write(number: Number, bytes: &[u8], offset: Option<u64>) -> Result
     };
     match usize::try_from(done) {
         Ok(done) if done == bytes.len() => Ok(()),
-        _ => Err(said("write")),
+        _ => Err(last_error("write")),
     }
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn read(number: Number, bytes: &mut [u8], offset: u64) -> Result<usiz
     let (data, offset) = (bytes.as_mut_ptr().cast(), offset.cast_signed());
     // SAFETY: `bytes` are valid for writing.
     let done = unsafe { libc::pread(number, data, bytes.len(), offset) };
-    usize::try_from(done).map_err(|_| said("pread"))
+    usize::try_from(done).map_err(|_| last_error("pread"))
 }
 
 /// Both ends of a new pipe.
@@ -126,11 +126,11 @@ pub(crate) fn ends(reader: Number, ms: i32) -> bool {
 
 fn number(number: Number, what: &str) -> Result<Number, String> {
     match number {
-        ..0 => Err(said(what)),
+        ..0 => Err(last_error(what)),
         _ => Ok(number),
     }
 }
 
-fn said(what: &str) -> String {
+fn last_error(what: &str) -> String {
     format!("{what}: {}", std::io::Error::last_os_error())
 }
