@@ -48,7 +48,7 @@ use std::process::ExitCode;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser};
 
 use commands::list::{self, Command, GROUPS};
-use commands::{Status, overview};
+use commands::{Status, here};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -67,7 +67,7 @@ Exit codes:
 Examples:
   fdr record ./my_app --fast          record the traced functions of a program
   fdr                                 the newest traces here, and what records
-  fdr my_app.1234.1.fdr               where the time went, per function
+  fdr my_app.1234.1.fdr               one screen: where the time went, what was slow
   fdr report --last 2s app.fdr        only the last two seconds
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
   fdr view my_app.1234.1.fdr          all threads in a browser
@@ -182,7 +182,7 @@ pub fn run() -> ExitCode {
             }
             command.run()
         }
-        None => match overview::show() {
+        None => match here::show() {
             Ok(true) => Ok(Status::Done),
             Ok(false) => Err(anyhow::anyhow!(NOTHING_HERE)),
             Err(error) => Err(error),

@@ -21,6 +21,7 @@ mod listen;
 mod listen_strangers;
 mod llvm;
 mod messages;
+mod overview;
 mod pack;
 mod record;
 mod released;

@@ -22,7 +22,7 @@ fn state(state: u8, waited: u64) -> Note<'static> {
 }
 
 /// A worker waits for a lock that the janitor holds in one long call, after some usual ones.
-fn held_up(trace: &str) {
+pub(crate) fn held_up(trace: &str) {
     let mut worker = Vec::new();
     for at in 0..USUAL {
         let start = at * 10_000;

@@ -7,8 +7,8 @@ use clap::Subcommand;
 
 use super::fleet_program::{export, query};
 use super::{
-    Status, convert, ctl, diff, dump, flame, generate, graph, info, listen, pack, record, replay,
-    report, rings, scrub, slow, state, top, unpack, verify, view,
+    Status, convert, ctl, diff, dump, flame, generate, graph, info, listen, overview, pack, record,
+    replay, report, rings, scrub, slow, state, top, unpack, verify, view,
 };
 
 /// `group: command Variant` and `long`, if the answer may be longer than a screen.
@@ -43,7 +43,7 @@ macro_rules! commands {
 
 commands! {
     "Record": record Record, top Top, ctl Ctl, listen Listen;
-    "Look": report Report long, slow Slow long, view View, diff Diff long, flame Flame long,
+    "Look": overview Overview long, report Report long, slow Slow long, view View, diff Diff long, flame Flame long,
         graph Graph long, replay Replay long, state State long;
     "Files": info Info long, verify Verify long, convert Convert, pack Pack, unpack Unpack,
         scrub Scrub, dump Dump, rings Rings long;
@@ -61,8 +61,8 @@ const FORMER: [(&str, &[&str]); 6] = [
     ("snapshot", &["dump"]),
 ];
 
-/// Completes the command line: a former name of a command becomes the current one, and a trace alone becomes its
-/// report.
+/// Completes the command line: a former name of a command becomes the current one. A trace without a command becomes its
+/// overview, and with options its report.
 pub(crate) fn complete(mut words: Vec<OsString>) -> Vec<OsString> {
     let Some(at) = first(&words) else {
         return words;
@@ -71,7 +71,12 @@ pub(crate) fn complete(mut words: Vec<OsString>) -> Vec<OsString> {
     if let Some((_, today)) = FORMER.iter().find(|(name, _)| is(name)) {
         words.splice(at..=at, today.iter().map(OsString::from));
     } else if !is("help") && !names().any(is) && Path::new(&words[at]).exists() {
-        words.insert(at, "report".into());
+        let mut behind = words[at..].iter().map(|word| word.as_encoded_bytes());
+        let command = match behind.any(|word| word.len() > 1 && word.starts_with(b"-")) {
+            true => "report",
+            false => "overview",
+        };
+        words.insert(at, command.into());
     }
     words
 }
@@ -128,7 +133,8 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_alone_is_reported() {
+    fn a_trace_alone_is_shown() {
+        assert_eq!(completed("fdr Cargo.toml"), "fdr overview Cargo.toml");
         assert_eq!(
             completed("fdr Cargo.toml --json"),
             "fdr report Cargo.toml --json"

@@ -8,6 +8,7 @@ pub(crate) mod flame;
 pub(crate) mod fleet_program;
 pub(crate) mod generate;
 pub(crate) mod graph;
+pub(crate) mod here;
 pub(crate) mod info;
 pub(crate) mod list;
 pub(crate) mod listen;
@@ -27,7 +28,7 @@ pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
 use crate::{input, ui};
 
@@ -56,8 +57,8 @@ pub(crate) fn share(text: &str) -> Result<f64, &'static str> {
 /// The traces that a command reads.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Traces {
-    /// Traces, or folders of traces; `-` is standard input, a number is a running process
-    #[arg(required = true, value_name = "TRACE")]
+    /// Traces, or folders of traces; `-` is standard input, a number is a running process [default: the newest here]
+    #[arg(value_name = "TRACE")]
     traces: Vec<PathBuf>,
 }
 
@@ -72,7 +73,7 @@ impl Traces {
         &self,
         run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
     ) -> anyhow::Result<Status> {
-        each_trace(&self.traces, None, run)
+        self.each_or_one(None, run)
     }
 
     /// The same for commands with an option that is for one trace only.
@@ -81,7 +82,13 @@ impl Traces {
         alone: Option<&str>,
         run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
     ) -> anyhow::Result<Status> {
-        each_trace(&self.traces, alone, run)
+        if !self.traces.is_empty() {
+            return each_trace(&self.traces, alone, run);
+        }
+        let newest = input::newest(Path::new(".")).into_iter().next();
+        let newest = newest.context("there is no trace in this folder: name one")?;
+        ui::complain(&format!("the newest trace here: {}", ui::path(&newest)));
+        each_trace(&[newest], alone, run)
     }
 }
 

@@ -1,143 +1,186 @@
-//! `fdr` without a command: the newest traces of the current folder, the programs that record here, and what to do
-//! with them.
+//! `fdr overview`, and `fdr TRACE`: a trace on one screen.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::Path;
 
-use super::rings;
-use crate::ring::{self, Owner, Ring};
-use crate::{input, output_file, trace, ui};
+use fdr_formats::{Source, TraceInfo};
 
-/// Traces and processes that are listed.
-const MAX_LISTED: usize = 5;
+use super::{Headings, Status, Traces};
+use crate::calls::findings::{self, Findings};
+use crate::calls::query::Query;
+use crate::calls::words::sentence;
+use crate::report::engine::Figures;
+use crate::report::names::name_of;
+use crate::report::query::{Key, Selection};
+use crate::report::rows::Report;
+use crate::report::table;
+use crate::report::table_style::TableStyle;
+use crate::report::tasks::rows::{TableOptions, Tasks};
+use crate::report::tasks::show as task_table;
+use crate::report::tasks::task_table::TraceTasks;
+use crate::{input, memory, trace, ui};
 
-/// Prints what is here; whether there was anything.
-///
-/// # Errors
-/// Where nothing can be printed.
-pub(crate) fn show() -> anyhow::Result<bool> {
-    let traces = newest();
-    let running = running();
-    if traces.is_empty() && running.is_empty() {
-        return Ok(false);
-    }
-    ui::print(|out| {
-        list(out, "Recording:", &running, |ring| {
-            let process = ring.number_here.unwrap_or(ring.process);
-            let name = ui::path(ring.path());
-            format!("{process}  {name}: fdr top {process}, fdr dump {process}")
-        })?;
-        list(out, "Newest traces:", &traces, |path| about(path))?;
-        let Some(newest) = traces.first().map(|path| ui::shell(path)) else {
-            return Ok(());
-        };
-        let width = "fdr report ".len() + newest.chars().count();
-        writeln!(out, "Next:")?;
-        for (command, what) in [
-            ("report", "where the time went"),
-            ("slow", "the slowest calls, and why"),
-            ("view", "all threads in a browser"),
-        ] {
-            writeln!(
-                out,
-                "  {:<width$}  {what}",
-                format!("fdr {command} {newest}")
-            )?;
-        }
-        writeln!(out, "fdr --help lists all commands")?;
-        Ok(())
-    })?;
-    Ok(true)
+/// Functions, and functions of tasks, that are shown.
+const MAX_ROWS: usize = 5;
+/// Causes of slow calls that are shown.
+const MAX_CAUSES: usize = 3;
+/// Records up to which slow calls are looked for. In a larger trace that takes seconds.
+const MAX_RECORDS: u64 = 5_000_000;
+
+const HELP: &str = "\
+One screen: what ended the recording, the tasks, the functions with the most
+self time, what threads waited for, what is missing, and the causes of slow
+calls. `fdr TRACE` is the same. fdr report, fdr slow and fdr view show all of
+it. In a trace of more than five million records, fdr slow looks for slow calls.
+
+Examples:
+  fdr overview app.fdr
+  fdr app.fdr";
+
+/// Show on one screen what a trace tells: where the time went, and what was slow
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    traces: Traces,
 }
 
-/// A heading, and a line for each of the first things.
-fn list<T>(
-    out: &mut dyn Write,
-    heading: &str,
-    things: &[T],
-    line: impl Fn(&T) -> String,
-) -> anyhow::Result<()> {
-    if things.is_empty() {
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let mut headings = None;
+    options.traces.each(|trace, several| {
+        let headings = headings.get_or_insert_with(|| Headings::new(several));
+        one(trace, headings)
+    })
+}
+
+fn one(trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+    let source = input::open(trace)?;
+    let source = &*source;
+    let info = source.info();
+    memory::grows("the figures of functions and threads");
+    let figures = Figures::read(trace, source, false)?;
+    let selection = Selection {
+        filter: None,
+        sort: Key::Own,
+        reverse: false,
+        limit: Some(MAX_ROWS),
+        per_thread: false,
+    };
+    let mut report = Report::new(info, figures, &selection)?;
+    report.show_whole(info, &selection)?;
+    trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
+    let tasks = match report.tasks {
+        (None | Some(0), 0) => None,
+        _ => Some(tasks_of(trace, source)?),
+    };
+    let is_large = report.records() > MAX_RECORDS;
+    let slow = match is_large || report.timeless {
+        true => None,
+        false => Some(findings::find(
+            &Query::of_causes(MAX_CAUSES, true),
+            trace,
+            source,
+        )?),
+    };
+    ui::print(|out| {
+        out.write_all(headings.next(trace).as_bytes())?;
+        let style = TableStyle {
+            places: false,
+            colour: ui::colour(),
+            columns: ui::columns(),
+            timeless: report.timeless,
+            ends_early: false,
+        };
+        table::write_head(out, info, &report, style)?;
+        let occasion = trace::occasion(info);
+        if !occasion.is_empty() && info.failed_thread().is_none() && info.trigger().is_none() {
+            writeln!(out, "written {}", ui::clean(&occasion))?;
+        }
+        writeln!(out)?;
+        if let Some(tasks) = &tasks {
+            if let Some(line) = task_table::open_in_words(&tasks.open) {
+                writeln!(out, "{}", ui::paragraph(&line, 2))?;
+            }
+            task_table::write_table(out, tasks, None)?;
+            writeln!(out)?;
+        }
+        table::write_figures(out, &report, style)?;
+        if let Some(found) = &slow {
+            write_causes(out, info, found)?;
+        }
+        write_next(out, trace, is_large)
+    })?;
+    Ok(Status::Done)
+}
+
+fn tasks_of(trace: &Path, source: &dyn Source) -> anyhow::Result<Tasks> {
+    let found = TraceTasks::read(source, None, &|_| {});
+    let found = found.map_err(|error| trace::about(trace, error))?;
+    let options = TableOptions {
+        filter: None,
+        sort: Key::Own,
+        reverse: false,
+        limit: Some(MAX_ROWS),
+        whole: true,
+        by: false,
+    };
+    Ok(Tasks::new(source.info(), &found, &options)?)
+}
+
+/// The causes of slow calls, each in a few lines.
+fn write_causes(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyhow::Result<()> {
+    if found.list.is_empty() {
+        return Ok(writeln!(
+            out,
+            "\nNo call is far slower than its function usually is."
+        )?);
+    }
+    writeln!(out, "\nSlow calls:")?;
+    for finding in &found.list {
+        let took = |ticks| ui::duration(info.clock.nanos(fdr_formats::Ticks(ticks)).0);
+        let name = ui::clean(&name_of(info, finding.call.function)).into_owned();
+        let same = finding.same_cause.filter(|same| same.calls > 1);
+        let same = same.map_or_else(String::new, |same| {
+            let or_more = if same.or_more { "at least " } else { "" };
+            let calls = ui::things(same.calls, "call");
+            format!(
+                ", the slowest of {or_more}{calls}, {} in all",
+                took(same.total)
+            )
+        });
+        let line = format!(
+            "  {} {name}{same}: {}",
+            took(finding.call.total),
+            sentence(info, finding)
+        );
+        writeln!(out, "{}", ui::paragraph(&line, 4))?;
+    }
+    Ok(())
+}
+
+/// The commands that show all of it.
+fn write_next(out: &mut dyn Write, trace: &Path, is_large: bool) -> anyhow::Result<()> {
+    if input::is_standard(trace) {
         return Ok(());
     }
-    writeln!(out, "{heading}")?;
-    for thing in things.iter().take(MAX_LISTED) {
-        let line = ui::paragraph(&format!("  {}", line(thing)), 4);
-        writeln!(out, "{line}")?;
-    }
-    match things.len().saturating_sub(MAX_LISTED) {
-        0 => Ok(()),
-        more => Ok(writeln!(out, "  and {}", ui::things(more as u64, "other"))?),
-    }
-}
-
-/// The traces of the current folder, the newest first.
-fn newest() -> Vec<PathBuf> {
-    let mut traces: Vec<(SystemTime, PathBuf)> = input::traces(Path::new("."))
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|path| {
-            let written = path.metadata().ok()?.modified().ok()?;
-            Some((written, path.strip_prefix(".").unwrap_or(&path).to_owned()))
-        })
-        .collect();
-    traces.sort_by(|one, other| other.cmp(one));
-    traces.into_iter().map(|(_, path)| path).collect()
-}
-
-/// The rings of processes that run.
-fn running() -> Vec<Ring> {
-    let folders = rings::default_folders();
-    let files = folders
-        .iter()
-        .filter_map(|folder| ring::in_folder(folder).ok());
-    let files: Vec<PathBuf> = files.flatten().collect();
-    let rings = Ring::read_all(&files).into_iter().flatten();
-    rings.filter(|ring| ring.owner == Owner::Runs).collect()
-}
-
-/// A trace: its size, how long ago it was written, and why.
-fn about(path: &Path) -> String {
-    let age = path.metadata().and_then(|file| file.modified());
-    let age = age.ok().and_then(|written| written.elapsed().ok());
-    let age = age.map_or(String::new(), |age| {
-        format!(", {} ago", rough(age.as_secs()))
-    });
-    let reason = match input::open(path) {
-        Ok(source) => ui::clean(&trace::occasion(source.info())).into_owned(),
-        Err(_) => "can't be read; fdr info says why".to_owned(),
+    let trace = ui::shell(trace);
+    let width = "fdr report ".len() + trace.chars().count();
+    let slow = match is_large {
+        true => "the slow calls, and why",
+        false => "all slow calls, and why",
     };
-    let reason = match reason.as_str() {
-        "" => String::new(),
-        reason => format!(", written {reason}"),
-    };
-    format!(
-        "{}  {}{age}{reason}",
-        ui::path(path),
-        ui::size(output_file::size(path))
-    )
-}
-
-/// A time in one unit, without the lower digits.
-fn rough(seconds: u64) -> String {
-    match seconds {
-        0..=119 => format!("{seconds} s"),
-        120..=7199 => format!("{} min", seconds / 60),
-        7200..=172_799 => format!("{} h", seconds / 3600),
-        _ => format!("{} days", seconds / 86_400),
+    writeln!(out, "\nNext:")?;
+    for (command, what) in [
+        ("report", "all functions"),
+        ("slow", slow),
+        ("view", "all threads in a browser"),
+    ] {
+        writeln!(
+            out,
+            "  {:<width$}  {what}",
+            format!("fdr {command} {trace}")
+        )?;
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_rough() {
-        assert_eq!(rough(119), "119 s");
-        assert_eq!(rough(120), "2 min");
-        assert_eq!(rough(7200), "2 h");
-        assert_eq!(rough(172_800), "2 days");
-    }
+    Ok(())
 }

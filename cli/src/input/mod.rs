@@ -16,6 +16,7 @@ use std::fs::{self, File};
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anyhow::{Context, bail};
 use fdr_formats::bytes::FileBytes;
@@ -232,6 +233,20 @@ pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
         );
     }
     Ok(found)
+}
+
+/// The traces of a folder, the newest first.
+pub(crate) fn newest(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<(SystemTime, PathBuf)> = traces(folder)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|path| {
+            let written = path.metadata().ok()?.modified().ok()?;
+            Some((written, path.strip_prefix(".").unwrap_or(&path).to_owned()))
+        })
+        .collect();
+    found.sort_by(|one, other| other.cmp(one));
+    found.into_iter().map(|(_, path)| path).collect()
 }
 
 /// The traces below a folder that are folders. None, if there are too many folders to look.

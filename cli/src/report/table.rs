@@ -69,14 +69,36 @@ pub(crate) fn write(
     report: &Report,
     look: TableStyle,
 ) -> anyhow::Result<()> {
-    let fitting = |text: String| match look.columns {
+    write_head(out, info, report, look)?;
+    writeln!(out)?;
+    write_figures(out, report, look)
+}
+
+/// Text in the table's width.
+fn fitting(look: TableStyle, text: String) -> String {
+    match look.columns {
         Some(width) => ui::wrap(&text, width, 2),
         None => text,
-    };
-    let facts = |text: String| match look.columns {
+    }
+}
+
+/// Facts in the table's width.
+fn facts(look: TableStyle, text: String) -> String {
+    match look.columns {
         Some(width) => ui::wrap_facts(&text, width, 2),
         None => text,
-    };
+    }
+}
+
+/// Writes what the trace is of, and what ended it.
+pub(crate) fn write_head(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    report: &Report,
+    look: TableStyle,
+) -> anyhow::Result<()> {
+    let fitting = |text| fitting(look, text);
+    let facts = |text| facts(look, text);
     writeln!(out, "{}", facts(headline(info, report)))?;
     if let Some(line) = identity(info) {
         writeln!(out, "{}", facts(line))?;
@@ -94,7 +116,17 @@ pub(crate) fn write(
     if let Some(line) = scope_in_words(report) {
         writeln!(out, "{}", fitting(line))?;
     }
-    writeln!(out)?;
+    Ok(())
+}
+
+/// Writes the tables, and notes on what they leave out.
+pub(crate) fn write_figures(
+    out: &mut dyn Write,
+    report: &Report,
+    look: TableStyle,
+) -> anyhow::Result<()> {
+    let fitting = |text| fitting(look, text);
+    let facts = |text| facts(look, text);
     let fit = TableLayout::new(report, look);
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
         for thread in &report.threads {

@@ -181,7 +181,7 @@ impl Ring {
         result
     }
 
-    /// Gives a slot in the state TAKEN to the calling thread.
+    /// Gives a slot in the state CLAIMED to the calling thread.
     fn begin(&self, slot: &Slot) {
         // Release: pairs with the Acquire of readers. A reader that sees the new generation knows that
         // `try_take` has ended the former owner.

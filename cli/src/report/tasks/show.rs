@@ -39,18 +39,13 @@ const SPARE: [&str; 7] = [
 /// The most unfinished tasks that are named, and the most functions of tasks that were never polled.
 const MAX_OPEN_TASKS: usize = 3;
 
-/// Writes the table. `by` is the field that tasks are grouped by.
+/// Writes the tasks. `by` is the field that tasks are grouped by.
 pub(crate) fn write(
     out: &mut dyn Write,
     info: &TraceInfo,
     tasks: &Tasks,
     by: Option<&str>,
 ) -> anyhow::Result<()> {
-    let width = ui::columns();
-    let fitting = |text: String| match width {
-        Some(width) => ui::wrap(&text, width, 2),
-        None => text,
-    };
     let program = match info.process {
         Some(process) => format!("{} (process {process})", ui::clean(&info.program)),
         None => ui::clean(&info.program).into_owned(),
@@ -61,6 +56,24 @@ pub(crate) fn write(
         writeln!(out, "{}", fitting(line))?;
     }
     writeln!(out)?;
+    write_table(out, tasks, by)
+}
+
+/// Text in the width of the terminal.
+fn fitting(text: String) -> String {
+    match ui::columns() {
+        Some(width) => ui::wrap(&text, width, 2),
+        None => text,
+    }
+}
+
+/// Writes the table, and notes on what it leaves out.
+pub(crate) fn write_table(
+    out: &mut dyn Write,
+    tasks: &Tasks,
+    by: Option<&str>,
+) -> anyhow::Result<()> {
+    let width = ui::columns();
     let by = by.map(|by| ui::clean(by).into_owned());
     let head: Vec<&str> = HEAD
         .into_iter()
@@ -106,7 +119,7 @@ fn cells(row: &Row) -> Vec<String> {
 }
 
 /// Which tasks have not ended, in a line; `None`: there are none.
-fn open_in_words(open: &[OpenTask]) -> Option<String> {
+pub(crate) fn open_in_words(open: &[OpenTask]) -> Option<String> {
     let one = |task: &OpenTask| {
         format!(
             "{} (task {}) for {}, polled {} in {}, waits for {}",
