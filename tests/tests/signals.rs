@@ -48,6 +48,24 @@ fn handlers_step_through_a_childs_first_record() {
     }
 }
 
+/// A handler's entry and exit are both recorded, or both dropped. The record that it interrupts is never dropped.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn handlers_step_through_a_threads_first_record() {
+    for variables in ["", "FDR_KEEP=0 FDR_CLOCK=rdtsc"] {
+        let folder = Folder::new("signals-first-of-threads");
+        let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY=256M {variables}");
+        let outcome = signalled(&folder, &variables, &["first-of-threads"]).ok();
+        let statistics = facts::statistics(&outcome.stdout);
+        let dropped = statistics.threads.iter().map(|thread| thread.dropped);
+        let odd = dropped.filter(|dropped| dropped % 2 == 1).count();
+        assert_eq!(odd, 0, "{variables}");
+        assert_eq!(statistics.missing.dropped % 2, 0, "{variables}");
+        let records = facts::number::<u64>(&facts::only_line(&outcome.stdout, "records")[0]);
+        assert_eq!(facts::total(&statistics), records, "{variables}");
+    }
+}
+
 #[test]
 fn one_of_many_makes_a_childs_ring() {
     let folder = Folder::new("signals-races");

@@ -5,7 +5,7 @@
 use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls};
 use crate::primitive::{AtomicPtr, Ordering, compiler_fence};
 use crate::ring::Ring;
-use crate::ring::layout::{Slot, Totals};
+use crate::ring::layout::{BUSY, Slot, Totals};
 use crate::site::unit;
 use crate::sys;
 
@@ -26,6 +26,10 @@ pub(super) fn busy(cpu: u32) -> Option<&'static Slot> {
     } else if core::ptr::eq(slot, &raw const UNCLAIMED) {
         return first(&UNCLAIMED, cpu);
     } else if tls::is_real(slot) {
+        if slot.cpu.load(Ordering::Relaxed) != BUSY && is_of_this_process(slot) {
+            // A handler has claimed the slot since the caller looked.
+            return Some(slot);
+        }
         slot.dropped.fetch_add(1, Ordering::Relaxed);
     } else if core::ptr::eq(slot, &raw const FORKING) {
         sys::process::count_in_fork();
@@ -33,6 +37,10 @@ pub(super) fn busy(cpu: u32) -> Option<&'static Slot> {
         process_ring::count_dropped(cpu);
     }
     None
+}
+
+fn is_of_this_process(slot: &Slot) -> bool {
+    process_ring::ring().is_some_and(|ring| ring.is_of_this_process() && ring.has(slot))
 }
 
 /// A record of a thread that found no room. The thread first reads a word that changes only when threads begin

@@ -10,7 +10,8 @@ use std::thread;
 use fdr::traced;
 use fdr_tests::programs::calls::{Calls, repeat};
 use fdr_tests::programs::children::{Reports, fork, leave, wait_for};
-use fdr_tests::programs::stepping::stepping;
+use fdr_tests::programs::stepping::{stepping, stop_stepping};
+use fdr_tests::support::facts;
 
 static CALLS: Calls = Calls::new();
 static TRAPS: AtomicU64 = AtomicU64::new(0);
@@ -71,6 +72,22 @@ fn install(signal: i32, handler: extern "C" fn(i32)) {
     }
 }
 
+fn install_with_context(
+    signal: i32,
+    handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void),
+) {
+    // SAFETY: as in `install`.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler as usize;
+        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        assert_eq!(
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut()),
+            0
+        );
+    }
+}
+
 fn every(micros: i64) {
     let every = libc::timeval {
         tv_sec: 0,
@@ -105,6 +122,30 @@ fn first_records(reports: Reports) {
         };
         wait_for(fork(child));
     }
+}
+
+/// The instruction of the next thread's first record at which a handler records.
+static AT: AtomicU64 = AtomicU64::new(0);
+
+/// Records at one instruction. The thread takes no further steps.
+extern "C" fn on_one_trap(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    if TRAPS.fetch_add(1, Ordering::Relaxed) == AT.load(Ordering::Relaxed) {
+        work();
+        stop_stepping(context);
+    }
+}
+
+/// One thread after the other, each with a handler that makes its first records at another instruction of the thread's
+/// own first record.
+fn first_of_threads() {
+    install_with_context(libc::SIGTRAP, on_one_trap);
+    for at in 0..400 {
+        TRAPS.store(0, Ordering::Relaxed);
+        AT.store(at, Ordering::Relaxed);
+        let thread = thread::spawn(|| stepping(work));
+        thread.join().expect("no panic");
+    }
+    print!("{}", facts::of_statistics(&fdr::statistics()));
 }
 
 /// A child whose threads and handlers all make the first record at once.
@@ -231,6 +272,7 @@ fn main() {
     let number = env::args().nth(2).and_then(|text| text.parse().ok());
     match env::args().nth(1).unwrap_or_default().as_str() {
         "first-records" => first_records(reports),
+        "first-of-threads" => first_of_threads(),
         "races" => races(reports),
         "errno" => keeps_errno(),
         "exit-in-dump" => exit_in_dump(number.unwrap_or(1)),

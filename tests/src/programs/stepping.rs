@@ -67,6 +67,18 @@ pub fn stepping(body: impl FnOnce()) {
     unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
 }
 
+/// Ends the stepping of the thread that a handler interrupted. `context`: the handler's third argument.
+#[cfg(target_arch = "x86_64")]
+pub fn stop_stepping(context: *mut libc::c_void) {
+    // SAFETY: the kernel gives the handler of a signal with SA_SIGINFO such a context.
+    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
+    context.uc_mcontext.gregs[libc::REG_EFL as usize] &= !0x100;
+}
+
+/// There is none.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn stop_stepping(_: *mut libc::c_void) {}
+
 /// Runs `body`.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn stepping(body: impl FnOnce()) {
