@@ -262,17 +262,22 @@ fn touch(took: impl Fn() -> Duration) {
     unsafe { libc::munmap(start, LARGE) };
 }
 
-/// Looks for equal records, each against each.
+/// Mixes each record with each. The loops call no function, so samples are in this one without optimizations, too.
 fn compare_all(state: u64) -> u64 {
     let records = (0..RECORDS as u64).map(|number| number.wrapping_mul(state | 1));
     let records: Vec<u64> = records.collect();
-    let mut equal = 0;
-    for record in &records {
-        for other in &records {
-            equal += u64::from(black_box(record) == other);
+    let (records, count) = (black_box(records.as_slice()), records.len());
+    let mut mixed = 0;
+    let mut at = 0;
+    while at < count {
+        let mut other = 0;
+        while other < count {
+            mixed = (mixed >> 1) ^ records[at] ^ records[other];
+            other += 1;
         }
+        at += 1;
     }
-    equal
+    mixed
 }
 
 /// Fills a gigabyte.
