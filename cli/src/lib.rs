@@ -67,7 +67,7 @@ Exit codes:
 Examples:
   fdr record ./my_app --fast          record the traced functions of a program
   fdr                                 the newest traces here, and what records
-  fdr my_app.1234.1.fdr               one screen: where the time went, what was slow
+  fdr my_app.1234.1.fdr               one screen: the time, what was slow
   fdr report --last 2s app.fdr        only the last two seconds
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
   fdr view my_app.1234.1.fdr          all threads in a browser

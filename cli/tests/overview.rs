@@ -16,7 +16,11 @@ fn a_trace_alone_is_one_screen() {
     for words in [
         " · 1.301 ms · 2 threads · ",
         "app::compact",
-        "\nSlow calls:\n  901.0 µs app::handle: 99.9 % of the excess is in app::lock itself, because the thread waited",
+        "
+Slow calls:
+  900.5 µs app::compact: ",
+        "
+  901.0 µs app::handle: 100.0 % of the excess is in app::lock itself, because the thread waited",
         "\nNext:\n  fdr report ",
     ] {
         assert!(text.contains(words), "{words}: {text}");

@@ -8,9 +8,10 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-pub(crate) const COMMANDS: [&str; 20] = [
-    "record", "info", "report", "slow", "view", "diff", "flame", "graph", "replay", "verify",
-    "state", "convert", "scrub", "pack", "unpack", "dump", "top", "ctl", "rings", "listen",
+pub(crate) const COMMANDS: [&str; 21] = [
+    "record", "info", "overview", "report", "slow", "view", "diff", "flame", "graph", "replay",
+    "verify", "state", "convert", "scrub", "pack", "unpack", "dump", "top", "ctl", "rings",
+    "listen",
 ];
 
 /// Runs the tool with these variables on a terminal with `columns` columns, which the program `script` of util-linux

@@ -37,7 +37,7 @@ Examples:
   fdr overview app.fdr
   fdr app.fdr";
 
-/// Show on one screen what a trace tells: where the time went, and what was slow
+/// Show a trace on one screen: where the time went, what was slow
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
