@@ -287,6 +287,7 @@ pub(crate) fn files(folder: &Path) -> Vec<(PathBuf, u64)> {
 pub(crate) fn file_of(folder: &Folder, table: &str, part: &str) -> PathBuf {
     let all = files(&folder.path("store").join("v1").join(table));
     let mut paths = all.into_iter().map(|(path, _)| path);
-    paths.find(|path| path.to_str().unwrap().contains(part))
+    paths
+        .find(|path| path.to_str().unwrap().contains(part))
         .unwrap()
 }
