@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use crate::common::{Folder, answer, command, goldens, small, stderr, stdout};
+use crate::common::{Folder, answer, command, fdr, goldens, small, stderr, stdout};
 use crate::slow::held_up;
 
 #[test]
@@ -33,6 +33,16 @@ Slow calls:
     small(&usual, &["app::run", "app::step"]);
     let text = answer(&[&usual]);
     assert!(text.contains("\nNo call is far slower than"), "{text}");
+    // Damage is reported once.
+    let bytes = std::fs::read(&trace).expect("a trace");
+    let cut = folder.file("cut.fdr");
+    std::fs::write(&cut, &bytes[..bytes.len() - 3]).expect("a file");
+    let output = fdr(&[&cut]);
+    assert_eq!(
+        stderr(&output).matches("is damaged").count(),
+        1,
+        "{output:?}"
+    );
     // A trace of another program's format.
     let heph = goldens().into_iter().find(|(format, _)| *format == "heph");
     let text = answer(&[&heph.expect("a golden file").1]);
@@ -49,9 +59,11 @@ fn without_a_name_the_newest_trace_is_read() {
         let written = SystemTime::now() - Duration::from_secs(age);
         file.set_modified(written).expect("a time");
     }
-    for name in ["overview", "report", "slow", "info", "flame", "state"] {
-        let mut fdr = command();
-        let output = fdr.arg(name).current_dir(folder.path()).output();
+    for name in [
+        "overview", "report", "slow", "info", "flame", "graph", "replay", "state",
+    ] {
+        let mut tool = command();
+        let output = tool.arg(name).current_dir(folder.path()).output();
         let output = output.expect("fdr runs");
         assert!(output.status.success(), "{name}: {output:?}");
         let first = stderr(&output).lines().next().unwrap_or_default();
@@ -59,8 +71,8 @@ fn without_a_name_the_newest_trace_is_read() {
         assert!(!stdout(&output).is_empty(), "{name}");
     }
     let empty = Folder::new("no-trace");
-    let mut fdr = command();
-    let output = fdr.arg("report").current_dir(empty.path()).output();
+    let mut tool = command();
+    let output = tool.arg("report").current_dir(empty.path()).output();
     let output = output.expect("fdr runs");
     assert_eq!(output.status.code(), Some(2));
     assert!(

@@ -40,12 +40,22 @@ pub(crate) struct Findings {
     pub(crate) has_waits: bool,
 }
 
+/// Finds the slow calls of a trace. Reports the damage of the trace.
 pub(crate) fn find(
     query: &Query<'_>,
     trace: &Path,
     source: &dyn Source,
 ) -> anyhow::Result<Findings> {
-    let report = Report::of_all(trace, source)?;
+    find_with(query, trace, source, &Report::of_all(trace, source)?)
+}
+
+/// The same for a trace whose [`Report::of_all`] is known.
+pub(crate) fn find_with(
+    query: &Query<'_>,
+    trace: &Path,
+    source: &dyn Source,
+    report: &Report,
+) -> anyhow::Result<Findings> {
     let clock = &source.info().clock;
     let (rows, is_whole_run) = match &report.whole {
         Some(whole) if query.may_be_whole => (&whole.rows, true),

@@ -11,9 +11,9 @@ use crate::selection::call_options::ChosenCalls;
 /// Calls that are shown unless the user says otherwise: in all, and of one function.
 pub(crate) const DEFAULT_CALLS: usize = 5;
 pub(crate) const DEFAULT_CALLS_OF_EACH: usize = 2;
-/// Calls whose causes are compared: in all, and of one function.
-const COMPARED: usize = 100;
-const COMPARED_OF_EACH: usize = 40;
+/// The most calls whose causes are compared: in all, and of one function.
+const MAX_COMPARED: usize = 100;
+const MAX_COMPARED_OF_EACH: usize = 40;
 /// Calls of a function from which it has a usual call.
 pub(crate) const ENOUGH_CALLS: u64 = 20;
 /// A slow call takes at least `TIMES_P50` times the p50 and `TIMES_P90` times the p90, and no less
@@ -46,8 +46,8 @@ impl Query<'_> {
             filter: None,
             over: None,
             chosen: None,
-            most: COMPARED.max(shown),
-            of_each: COMPARED_OF_EACH.max(shown),
+            most: MAX_COMPARED.max(shown),
+            of_each: MAX_COMPARED_OF_EACH.max(shown),
             causes: Some(shown),
             may_be_whole,
         }

@@ -69,21 +69,18 @@ pub(crate) fn merge(
         let or_more = same
             .iter()
             .any(|call| left_out.contains_key(&call.function));
-        finding.same_cause = Some(SameCause {
-            or_more,
-            ..sum(&mut same)
-        });
+        finding.same_cause = Some(sum(&mut same, or_more));
         first.push(finding);
     }
     (first, calls)
 }
 
-fn sum(calls: &mut [SlowCall]) -> SameCause {
+fn sum(calls: &mut [SlowCall], or_more: bool) -> SameCause {
     calls.sort_unstable_by_key(|call| call.start);
     let functions: HashSet<FunctionId> = calls.iter().map(|call| call.function).collect();
     let mut found = SameCause {
         calls: calls.len() as u64,
-        or_more: false,
+        or_more,
         functions: functions.len() as u64,
         total: 0,
         times: 0,
@@ -126,6 +123,6 @@ mod tests {
             total: 270,
             times: 2,
         };
-        assert_eq!(sum(&mut calls), wanted);
+        assert_eq!(sum(&mut calls, false), wanted);
     }
 }

@@ -115,3 +115,22 @@ fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share.min(1.0))
 }
+
+/// The calls that have the same cause, if there are several.
+pub(crate) fn same_cause(info: &TraceInfo, finding: &Finding) -> Option<String> {
+    let same = finding.same_cause.filter(|same| same.calls > 1)?;
+    let functions = match same.functions {
+        1 => String::new(),
+        several => format!(" of {}", ui::things(several, "function")),
+    };
+    let total = ui::duration(info.clock.nanos(Ticks(same.total)).0);
+    let times = match same.times {
+        times if times < same.calls => format!(", on {}", ui::things(times, "occasion")),
+        _ => String::new(),
+    };
+    let or_more = if same.or_more { "at least " } else { "" };
+    Some(format!(
+        "the slowest of {or_more}{}{functions} with this cause: {total} in all{times}",
+        ui::things(same.calls, "call"),
+    ))
+}

@@ -8,10 +8,10 @@ use fdr_formats::{Source, TraceInfo};
 use super::{Headings, Status, Traces};
 use crate::calls::findings::{self, Findings};
 use crate::calls::query::Query;
-use crate::calls::words::sentence;
-use crate::report::engine::Figures;
+use crate::calls::words::{same_cause, sentence};
+use crate::report::all::ALL;
 use crate::report::names::name_of;
-use crate::report::query::{Key, Selection};
+use crate::report::query::Key;
 use crate::report::rows::Report;
 use crate::report::table;
 use crate::report::table_style::TableStyle;
@@ -59,17 +59,7 @@ fn one(trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
     let source = &*source;
     let info = source.info();
     memory::grows("the figures of functions and threads");
-    let figures = Figures::read(trace, source, false)?;
-    let selection = Selection {
-        filter: None,
-        sort: Key::Own,
-        reverse: false,
-        limit: Some(MAX_ROWS),
-        per_thread: false,
-    };
-    let mut report = Report::new(info, figures, &selection)?;
-    report.show_whole(info, &selection)?;
-    trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
+    let mut report = Report::of_all(trace, source)?;
     let tasks = match report.tasks {
         (None | Some(0), 0) => None,
         _ => Some(tasks_of(trace, source)?),
@@ -77,12 +67,13 @@ fn one(trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
     let is_large = report.records() > MAX_RECORDS;
     let slow = match is_large || report.timeless {
         true => None,
-        false => Some(findings::find(
-            &Query::of_causes(MAX_CAUSES, true),
-            trace,
-            source,
-        )?),
+        false => {
+            let query = Query::of_causes(MAX_CAUSES, true);
+            Some(findings::find_with(&query, trace, source, &report)?)
+        }
     };
+    report.show_whole(info, &ALL)?;
+    report.limit(MAX_ROWS);
     ui::print(|out| {
         out.write_all(headings.next(trace).as_bytes())?;
         let style = TableStyle {
@@ -108,8 +99,12 @@ fn one(trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
         table::write_figures(out, &report, style)?;
         if let Some(found) = &slow {
             write_causes(out, info, found)?;
+        } else if is_large {
+            let records = ui::count(MAX_RECORDS);
+            let line = format!("Of more than {records} records, fdr slow finds the slow calls.");
+            writeln!(out, "\n{}", ui::paragraph(&line, 2))?;
         }
-        write_next(out, trace, is_large)
+        write_next(out, trace)
     })?;
     Ok(Status::Done)
 }
@@ -140,15 +135,8 @@ fn write_causes(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyh
     for finding in &found.list {
         let took = |ticks| ui::duration(info.clock.nanos(fdr_formats::Ticks(ticks)).0);
         let name = ui::clean(&name_of(info, finding.call.function)).into_owned();
-        let same = finding.same_cause.filter(|same| same.calls > 1);
-        let same = same.map_or_else(String::new, |same| {
-            let or_more = if same.or_more { "at least " } else { "" };
-            let calls = ui::things(same.calls, "call");
-            format!(
-                ", the slowest of {or_more}{calls}, {} in all",
-                took(same.total)
-            )
-        });
+        let same = same_cause(info, finding);
+        let same = same.map_or_else(String::new, |words| format!(" ({words})"));
         let line = format!(
             "  {} {name}{same}: {}",
             took(finding.call.total),
@@ -160,20 +148,16 @@ fn write_causes(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyh
 }
 
 /// The commands that show all of it.
-fn write_next(out: &mut dyn Write, trace: &Path, is_large: bool) -> anyhow::Result<()> {
+fn write_next(out: &mut dyn Write, trace: &Path) -> anyhow::Result<()> {
     if input::is_standard(trace) {
         return Ok(());
     }
     let trace = ui::shell(trace);
     let width = "fdr report ".len() + trace.chars().count();
-    let slow = match is_large {
-        true => "the slow calls, and why",
-        false => "all slow calls, and why",
-    };
     writeln!(out, "\nNext:")?;
     for (command, what) in [
         ("report", "all functions"),
-        ("slow", slow),
+        ("slow", "the slow calls, and why"),
         ("view", "all threads in a browser"),
     ] {
         writeln!(

@@ -52,6 +52,15 @@ pub(crate) fn engines(
     drive_parallel(source, ui::jobs(), make, progress)
 }
 
+/// Everything, without a filter or a limit.
+pub(crate) const ALL: Selection = Selection {
+    filter: None,
+    sort: Key::Own,
+    reverse: false,
+    limit: None,
+    per_thread: false,
+};
+
 impl Report {
     /// The report without a filter. Reports the damage of the trace.
     ///
@@ -59,14 +68,7 @@ impl Report {
     /// Where the trace can't be read, or takes too much memory.
     pub(crate) fn of_all(trace: &Path, source: &dyn Source) -> anyhow::Result<Report> {
         let figures = Figures::read(trace, source, false)?;
-        let all = Selection {
-            filter: None,
-            sort: Key::Own,
-            reverse: false,
-            limit: None,
-            per_thread: false,
-        };
-        let report = Report::new(source.info(), figures, &all).with_context(|| ui::path(trace))?;
+        let report = Report::new(source.info(), figures, &ALL).with_context(|| ui::path(trace))?;
         trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
         Ok(report)
     }

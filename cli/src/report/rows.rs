@@ -294,6 +294,21 @@ impl Report {
         self.is_whole = true;
         Ok(())
     }
+
+    /// Leaves the first rows of each table.
+    pub(crate) fn limit(&mut self, most: usize) {
+        self.hidden += truncate(&mut self.rows, most);
+        self.waits.hidden += truncate(&mut self.waits.rows, most);
+        self.events.hidden += truncate(&mut self.events.events, most);
+        self.events.hidden += truncate(&mut self.events.counters, most);
+    }
+}
+
+/// Returns how many rows it removes.
+fn truncate<T>(rows: &mut Vec<T>, most: usize) -> usize {
+    let removed = rows.len().saturating_sub(most);
+    rows.truncate(most);
+    removed
 }
 
 fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {

@@ -60,27 +60,22 @@ extern "C" fn exits(_: i32) {
 }
 
 fn install(signal: i32, handler: extern "C" fn(i32)) {
-    // SAFETY: zeros are a valid `sigaction`; the handlers are those above.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as usize;
-        action.sa_flags = libc::SA_RESTART;
-        assert_eq!(
-            libc::sigaction(signal, &raw const action, std::ptr::null_mut()),
-            0
-        );
-    }
+    install_address(signal, handler as usize, 0);
 }
 
 fn install_with_context(
     signal: i32,
     handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void),
 ) {
-    // SAFETY: as in `install`.
+    install_address(signal, handler as usize, libc::SA_SIGINFO);
+}
+
+fn install_address(signal: i32, handler: usize, flags: i32) {
+    // SAFETY: zeros are a valid `sigaction`; the handlers are those above, with the arguments that the flags promise.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as usize;
-        action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART | flags;
         assert_eq!(
             libc::sigaction(signal, &raw const action, std::ptr::null_mut()),
             0

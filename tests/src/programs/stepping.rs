@@ -75,7 +75,7 @@ pub fn stop_stepping(context: *mut libc::c_void) {
     context.uc_mcontext.gregs[libc::REG_EFL as usize] &= !0x100;
 }
 
-/// There is none.
+/// Does nothing: no thread steps on this architecture.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn stop_stepping(_: *mut libc::c_void) {}
 

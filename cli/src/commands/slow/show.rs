@@ -11,7 +11,7 @@ use crate::calls::finding::Finding;
 use crate::calls::findings::Findings;
 use crate::calls::query::ENOUGH_CALLS;
 use crate::calls::samples::Samples;
-use crate::calls::words::{percent, sentence};
+use crate::calls::words::{percent, same_cause, sentence};
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
@@ -162,25 +162,6 @@ fn headline(info: &TraceInfo, found: &Findings, at: usize, finding: &Finding) ->
         words.push("had not returned".to_owned());
     }
     words.join(" \u{b7} ")
-}
-
-/// The calls that have the same cause, if there are several.
-fn same_cause(info: &TraceInfo, finding: &Finding) -> Option<String> {
-    let same = finding.same_cause.filter(|same| same.calls > 1)?;
-    let functions = match same.functions {
-        1 => String::new(),
-        several => format!(" of {}", ui::things(several, "function")),
-    };
-    let total = ui::duration(info.clock.nanos(fdr_formats::Ticks(same.total)).0);
-    let times = match same.times {
-        times if times < same.calls => format!(", on {}", ui::things(times, "occasion")),
-        _ => String::new(),
-    };
-    let or_more = if same.or_more { "at least " } else { "" };
-    Some(format!(
-        "the slowest of {or_more}{}{functions} with this cause: {total} in all{times}",
-        ui::things(same.calls, "call"),
-    ))
 }
 
 /// How long calls of the function usually take.

@@ -149,6 +149,7 @@ impl Spent {
         }
     }
 
+    /// The program's own CPU time, ns.
     pub(super) fn own(&self) -> u64 {
         self.own
     }

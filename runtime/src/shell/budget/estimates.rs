@@ -25,8 +25,8 @@ pub(super) struct FunctionEstimate {
     missed_before: f64,
     /// Calls in each ns, of the last slices.
     rate: f64,
-    /// The slices since then. They are too short together to tell a rate.
-    short: CountingSlice,
+    /// The slices since then, in which the program ran for too short a time to give a rate.
+    pending: CountingSlice,
     /// The time that no rate covers yet, up to `off_from_ns`, when the function was turned off.
     off_ns: u64,
     off_from_ns: u64,
@@ -51,8 +51,8 @@ pub(super) struct CountingSlice {
     pub(super) unsure_ns: f64,
 }
 
-/// Slices tell a rate if the program ran for so long in them, ns.
-const LEAST_NS: f64 = 500_000.0;
+/// How long the program must have run in slices before they give a rate, ns.
+const MIN_SLICES_NS: f64 = 500_000.0;
 
 impl FunctionEstimate {
     /// `counted`: the counted calls without a time so far, for which nothing is estimated.
@@ -79,7 +79,7 @@ impl FunctionEstimate {
         }
         (self.level, self.since) = (level, tick);
         (self.off_ns, self.off_from_ns) = (0, cpu_ns);
-        self.short = CountingSlice::default();
+        self.pending = CountingSlice::default();
     }
 
     /// The calls in each ns, as they were counted before the function was turned off.
@@ -104,12 +104,12 @@ impl FunctionEstimate {
 
     pub(super) fn note_calls(&mut self, slice: CountingSlice) {
         let slices = CountingSlice {
-            calls: self.short.calls + slice.calls,
-            cpu_ns: self.short.cpu_ns + slice.cpu_ns,
-            unsure_ns: self.short.unsure_ns + slice.unsure_ns,
+            calls: self.pending.calls + slice.calls,
+            cpu_ns: self.pending.cpu_ns + slice.cpu_ns,
+            unsure_ns: self.pending.unsure_ns + slice.unsure_ns,
         };
-        if slices.cpu_ns < LEAST_NS {
-            self.short = slices;
+        if slices.cpu_ns < MIN_SLICES_NS {
+            self.pending = slices;
             return;
         }
         let rate = slices.calls as f64 / slices.cpu_ns;
@@ -119,7 +119,7 @@ impl FunctionEstimate {
         self.missed_unsure += rate * off_ns * slices.unsure_ns / slices.cpu_ns;
         self.missed_variance += off_ns * off_ns * differs * differs / 2.0;
         (self.rate, self.off_ns) = (rate, 0);
-        self.short = CountingSlice::default();
+        self.pending = CountingSlice::default();
     }
 
     /// A slice timed calls. `beside`: the ticks that the recorder adds to each.

@@ -43,7 +43,7 @@ const IDLE_NS: u64 = 1_000_000_000;
 /// A check may take one part in this many of the time.
 const PART_OF_CHECKS: u64 = 100;
 /// The recorder's own work has a fixed part, which is a large share of less CPU time than this, ns.
-const LEAST_OWN_NS: u64 = 20_000_000;
+const MIN_OWN_NS: u64 = 20_000_000;
 /// Estimates of the ring are not stored anew before this time has passed, ns.
 const STALE_NS: u64 = 2_000_000;
 
@@ -60,11 +60,11 @@ pub(crate) struct Budget {
     own_cpu_ns: u64,
     due_ns: u64,
     threads_clock: ThreadsClock,
-    /// Its time when the estimates were last stored, ns.
+    /// Its time at the last check, or later when a reader was about to read the estimates, ns.
     threads_ns: u64,
     /// Its time at the last check, and the time between the last two checks.
     checked_ns: u64,
-    used_ns: u64,
+    threads_used_ns: u64,
     /// When the ring got the estimates.
     stored_ns: u64,
     /// The time that recording took recently.
@@ -95,7 +95,7 @@ impl Budget {
             threads_clock: ThreadsClock::default(),
             threads_ns: 0,
             checked_ns: 0,
-            used_ns: 0,
+            threads_used_ns: 0,
             stored_ns: 0,
             lately: Spent::default(),
         })
@@ -145,7 +145,7 @@ impl Budget {
         let dumper_ns = own_cpu_ns.saturating_sub(self.own_cpu_ns);
         (self.looked_ns, self.cpu_ns, self.own_cpu_ns) = (now_ns, cpu_ns, own_cpu_ns);
         self.threads_ns = self.threads_clock.read(ring);
-        self.used_ns = self.threads_ns - self.checked_ns;
+        self.threads_used_ns = self.threads_ns - self.checked_ns;
         self.checked_ns = self.threads_ns;
         // Each check reads the calls, so that they are of the same time as the CPU time.
         self.read(ring);
@@ -190,8 +190,9 @@ impl Budget {
                 |known| (**known).clone(),
             );
             estimate.change(level, Ticks(tick), self.threads_ns);
-            estimate
-                .set_rate(function.counted_now() as f64 / self.used_ns.max(SHORT_NS / 10) as f64);
+            estimate.set_rate(
+                function.counted_now() as f64 / self.threads_used_ns.max(SHORT_NS / 10) as f64,
+            );
             // A function without a place for its estimate stays as it is.
             let has_place = ring.store_estimate(id, &estimate.stored(self.threads_ns));
             if level == Level::LookedAt && !has_place {
@@ -250,7 +251,7 @@ impl Budget {
             };
             ring.store_estimate(0, &outside);
         }
-        if self.lately.own() >= LEAST_OWN_NS {
+        if self.lately.own() >= MIN_OWN_NS {
             ring.store_cost(RecordingCost {
                 share: self.lately.share(),
                 budget: self.costs.share,
