@@ -56,6 +56,24 @@ const DEFAULT_TRIGGER: &str = "exit, int, term";
 
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("off", false)];
 
+/// `FDR_SCHED`: whether the states of threads are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sched {
+    Never,
+    /// Before `main`, and as long as the process lives.
+    Always,
+    /// A short time after the start, unless they cost too much.
+    Auto,
+}
+
+const SCHED: [(&str, Sched); 5] = [
+    ("1", Sched::Always),
+    ("0", Sched::Never),
+    ("on", Sched::Always),
+    ("off", Sched::Never),
+    ("auto", Sched::Auto),
+];
+
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -80,8 +98,8 @@ pub(crate) struct Settings {
     /// `FDR_BUDGET`: how much of the CPU time recording may take, in millionths; 0 = no bound. `None` if it is not
     /// set.
     pub(crate) budget: Option<u64>,
-    /// `FDR_SCHED`: whether the states of threads are recorded.
-    pub(crate) sched: bool,
+    /// `FDR_SCHED`.
+    pub(crate) sched: Sched,
     /// `FDR_MODE`.
     pub(crate) mode: Mode,
     /// `FDR_CLOCK`.
@@ -147,7 +165,9 @@ impl Settings {
         from.set("FDR_SIGNAL", &mut settings.signal, signal::parse);
         from.set("FDR_KEEP", &mut settings.keep, duration::parse);
         settings.budget = from.text("FDR_BUDGET", share::parse);
-        from.switch("FDR_SCHED", &mut settings.sched);
+        from.set("FDR_SCHED", &mut settings.sched, |text| {
+            choice(text, &SCHED)
+        });
         let clock = |text: &str| choice(text, &Clock::WORDS);
         from.set("FDR_CLOCK", &mut settings.clock, clock);
         let log = |text: &str| choice(text, &Log::WORDS);
@@ -190,7 +210,12 @@ impl Settings {
             memory_bytes: 1 << 30,
             keep: if keeps { DEFAULT_KEEP } else { Duration::ZERO },
             budget: None,
-            sched: false,
+            // A stream has no states.
+            sched: if mode == Mode::Stream {
+                Sched::Never
+            } else {
+                Sched::Auto
+            },
             mode,
             clock: Clock::Rdtscp,
             dir: None,

@@ -12,9 +12,9 @@ use super::dead_rings::DeadRings;
 use super::last_thread::{self, LookSchedule};
 use super::sites::table;
 use super::state::state;
+use super::thread_states::ThreadStates;
 use super::{budget, commands, dump_signal, dumping, exit, failures, handover, skew, triggers};
 use crate::api::Failure;
-use crate::dump::schedule;
 use crate::ring::Ring;
 use crate::sys::own_table::{self, DescriptorTable};
 use crate::{clock, crash, messages, recorder, sys};
@@ -22,11 +22,6 @@ use crate::{clock, crash, messages, recorder, sys};
 /// The pause between a wish for slots and making them, ns. Without the pause the dumper might take the CPU from
 /// the thread that woke it, in the midst of that thread's first call.
 const PAUSE_NS: u64 = 1_000_000;
-
-/// How often the kernel's buffers of context switches are emptied, and how often its sums are read where it tells no
-/// switches, ns.
-const SWITCHES_NS: u64 = 50_000_000;
-const SUMS_NS: u64 = 1_000_000_000;
 
 /// How long after its start the dumper compares the CPUs' clocks, prepares the most slots, and looks for rings of earlier
 /// runs, ns. A process that ends before does not pay for it: the comparison keeps two CPUs busy.
@@ -93,7 +88,8 @@ fn run() -> LookSchedule {
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = LookSchedule::new(clock::monotonic_raw_ns());
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
-    let mut next_states = 0;
+    let now_ns = clock::monotonic_raw_ns();
+    let mut states = ThreadStates::new(state().map(|state| &state.config), now_ns);
     loop {
         let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
         if let Some(budget) = &mut budget {
@@ -131,7 +127,7 @@ fn run() -> LookSchedule {
         let next_removal = goes_on.then_some(Duration::ZERO);
         let next_comparison = comparison_ns.map(|due_ns| Duration::from_nanos(due_ns - now_ns));
         let next_look = Some(looks.sleep(now_ns));
-        let next_states = states(&mut next_states, now_ns);
+        let next_states = states.look(now_ns);
         let next_account = budget.as_mut().and_then(|budget| budget.look(now_ns));
         let sleeps = [
             refinement.sleep(now_ns),
@@ -157,23 +153,6 @@ fn compare_clocks() {
             messages::warn(format_args!("{warning}"));
         }
     }
-}
-
-/// Moves the threads' states from the kernel's buffers into the ring, when that is due. Returns the time until the next
-/// time.
-fn states(due_ns: &mut u64, now_ns: u64) -> Option<Duration> {
-    let ring = recorder::ring().filter(|ring| ring.schedule().is_some())?;
-    if *due_ns <= now_ns {
-        *due_ns = now_ns;
-        *due_ns += if schedule::has_switches() {
-            schedule::drain(ring);
-            SWITCHES_NS
-        } else {
-            schedule::note_accounts(ring);
-            SUMS_NS
-        };
-    }
-    Some(Duration::from_nanos(*due_ns - now_ns))
 }
 
 /// Stores the clock's rate in the head of the ring, for a reader after the process is dead.

@@ -12,7 +12,7 @@ use fdr_formats::text;
 use fdr_formats::xray::crash_dump::states_bytes;
 
 use super::calibrate::Calibration;
-use super::config::{self, Settings};
+use super::config::{self, Sched, Settings};
 use super::sites::table;
 use super::state::{self, INSTALLING, State, state};
 use super::{
@@ -225,9 +225,12 @@ fn prepare_for_crashes(state: &State) {
         // A crash writes the recorder's own format, whatever the format of other traces is.
         _ => config.output.clone().with_extension("fdr"),
     };
-    let states = |_| states_bytes(PLACES, MODULES_BYTES);
     let ready = crash::prepare(crash::Setup {
-        states: ring.schedule().map_or(0, states),
+        states: if ring.has_place_for_states() {
+            states_bytes(PLACES, MODULES_BYTES)
+        } else {
+            0
+        },
         output,
         // What is prepared for a crash is never freed.
         info: Box::leak(trace_info::lasting(state)),
@@ -272,7 +275,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
         memory: config.memory_bytes,
         full: config.mode == Mode::Full,
         keeps: config.keeps(),
-        states: config.sched,
+        states: config.sched != Sched::Never,
         clock: state.chosen.kind,
         template,
     };
@@ -307,7 +310,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);
-    if config.sched {
+    if config.sched == Sched::Always {
         record_states(&ring, thread);
     }
     ring.set_program(&state.program);

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | entrances | `control` (calls of the API), `start` (the loader's call) |
 //! | coming up | `fork`, `dumper`, `install` |
-//! | the dumper's work | `statistics`, `budget`, `commands` (of `fdr ctl`), `dead_rings`, `exit` |
+//! | the dumper's work | `statistics`, `budget`, `commands` (of `fdr ctl`), `dead_rings`, `exit`, `thread_states` |
 //! | other copies, panics | `answers`, `panics`, `guest` |
 //! | dumps | `dumping`, `dump_signal`, `end_signals`, `triggers` |
 //! | streams | `connection`, `stream`, `last_thread` |
@@ -54,6 +54,7 @@ mod state;
 mod statistics;
 #[cfg(feature = "stream")]
 mod stream;
+mod thread_states;
 mod trace_info;
 mod trace_paths;
 mod triggers;
