@@ -10,6 +10,7 @@ use crate::dump::schedule::{self, NotBegun};
 use crate::messages;
 use crate::recorder;
 use crate::ring::Ring;
+use crate::sys;
 use crate::sys::perf::Events;
 
 use account::{Account, Reading};
@@ -62,6 +63,15 @@ impl ThreadStates {
 
     /// Returns the pause.
     fn begin(&mut self, ring: &Ring) -> u64 {
+        if has_filter() {
+            self.tries = 0;
+            ring.give_schedule();
+            messages::info(format_args!(
+                "FDR_SCHED: there is a filter of system calls, so the kernel is not asked for context switches; only its \
+                 sums for each thread are recorded"
+            ));
+            return SUMS_NS;
+        }
         let switch_ns = schedule::measure_switch_ns();
         match schedule::begin_late(ring, &program_threads) {
             Ok(events) => {
@@ -102,6 +112,15 @@ impl ThreadStates {
         }
         SWITCHES_NS
     }
+}
+
+/// Whether the calling thread has a filter of system calls. It might end the process at a call that is rare in programs.
+fn has_filter() -> bool {
+    let status = sys::file::kernel_text("/proc/thread-self/status").unwrap_or_default();
+    let mode = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Seccomp:"));
+    mode.is_some_and(|mode| mode.trim() != "0")
 }
 
 /// The threads of the program.

@@ -6,7 +6,7 @@ use crate::ring::Ring;
 /// States may take one part in this many of the program's CPU time.
 const PART_OF_CPU_TIME: u64 = 100;
 /// States that take one part in this many of the time do no harm, however little CPU time the program takes.
-const PART_OF_TIME: u64 = 1000;
+const PART_OF_TIME: u64 = 500;
 /// How long the cost is measured before it is compared, ns.
 const PERIOD_NS: u64 = 200_000_000;
 /// In how many periods one after the other the cost must be too high.
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn states_of_an_idle_program_stay() {
-        assert_eq!(too_much(&[(100, 1_000_000); 3]), [false; 3]);
-        assert_eq!(too_much(&[(101, 1_000_000); 2]), [false, true]);
+        assert_eq!(too_much(&[(200, 1_000_000); 3]), [false; 3]);
+        assert_eq!(too_much(&[(201, 1_000_000); 2]), [false, true]);
     }
 }
