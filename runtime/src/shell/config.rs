@@ -44,6 +44,9 @@ impl Eq for Format {}
 /// The default of `FDR_BUDGET`, in millionths.
 const DEFAULT_BUDGET: u64 = 100_000;
 
+/// States of threads take 4 MiB. By default there are none in a ring for which that is much.
+const MIN_MEMORY_FOR_STATES: u64 = 32 << 20;
+
 /// The default formats of files and of streams.
 const DEFAULT_FORMAT: &Target = &fdr_formats::xray::FORMAT.targets[0];
 const DEFAULT_STREAM: &Target = &fdr_formats::htdump::FORMAT.targets[0];
@@ -232,6 +235,15 @@ impl Settings {
     /// Whether calls may leave no records. In the other modes each call leaves its records.
     pub(crate) fn keeps(&self) -> bool {
         !self.keep.is_zero() && self.mode == Mode::Ring
+    }
+
+    /// Whether the ring needs a place for the states of threads.
+    pub(crate) fn may_have_states(&self) -> bool {
+        match self.sched {
+            Sched::Never => false,
+            Sched::Always => true,
+            Sched::Auto => self.memory_bytes >= MIN_MEMORY_FOR_STATES,
+        }
     }
 
     /// The part of the CPU time that recording may take, in millionths, and whether the budget also concerns functions

@@ -275,7 +275,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
         memory: config.memory_bytes,
         full: config.mode == Mode::Full,
         keeps: config.keeps(),
-        states: config.sched != Sched::Never,
+        states: config.may_have_states(),
         clock: state.chosen.kind,
         template,
     };
