@@ -11,7 +11,7 @@ use fdr_formats::ring::control::{self, COMMAND_SIZE, Kind};
 use fdr_formats::text::owned;
 use fdr_formats::{duration, moments, text, trigger};
 
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use super::state::State;
 use super::{budget, connection, dumping, statistics, trace_paths, triggers};
 use crate::api::Statistics;
@@ -28,7 +28,7 @@ const NO_COMMAND: u64 = u64::MAX;
 
 /// Carries out the newest command if it has no answer. Returns the word that the next command changes. `None` if
 /// there is no ring that could hold one.
-pub(crate) fn carry_out(state: &'static State, table: &'static SharedTable) -> Option<SharedWord> {
+pub(crate) fn carry_out(state: &State, table: TableHandle) -> Option<SharedWord> {
     let ring = recorder::ring().filter(|ring| !ring.is_lost())?;
     let block = ring.control();
     if block.listens.load(Ordering::Relaxed) == 0 {
@@ -75,8 +75,8 @@ fn write(block: &Control, number: u32, answer: &Result<String, String>) {
 
 fn obey(
     ring: &Ring,
-    state: &'static State,
-    table: &'static SharedTable,
+    state: &State,
+    table: TableHandle,
     kind: Kind,
     text: &str,
 ) -> Result<String, String> {
@@ -111,7 +111,7 @@ fn mark(ring: &Ring, state: &State, text: &str) -> Result<String, String> {
     Ok(format!("mark {number}: {name}"))
 }
 
-fn trigger(state: &State, table: &'static SharedTable, text: &str) -> Result<String, String> {
+fn trigger(state: &State, table: TableHandle, text: &str) -> Result<String, String> {
     let list = trigger::parse(text)?;
     if state.config.mode == Mode::Stream {
         return Err(owned(
@@ -128,7 +128,7 @@ fn trigger(state: &State, table: &'static SharedTable, text: &str) -> Result<Str
     Ok(answer)
 }
 
-fn on(table: &'static SharedTable) -> String {
+fn on(table: TableHandle) -> String {
     let mut table = table.lock();
     if !table.has_filter() {
         table.set_filter(Filter::parse("*").unwrap_or_default());
@@ -140,7 +140,7 @@ fn on(table: &'static SharedTable) -> String {
     )
 }
 
-fn filter(table: &'static SharedTable, text: &str) -> Result<String, String> {
+fn filter(table: TableHandle, text: &str) -> Result<String, String> {
     let filter = Filter::parse(text)?;
     let mut table = table.lock();
     let named = table.set_filter(filter);
@@ -182,7 +182,7 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Lines of a word, a space, and a value.
-fn status(ring: &Ring, state: &State, table: &'static SharedTable) -> String {
+fn status(ring: &Ring, state: &State, table: TableHandle) -> String {
     let config = &state.config;
     let mut lines = Lines(String::new());
     lines.add("program", &state.program);

@@ -11,7 +11,7 @@ use super::budget::Budget;
 use super::calibrate::Refinement;
 use super::dead_rings::DeadRings;
 use super::last_thread::{self, LookSchedule};
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use super::state::State;
 use super::{commands, dump_signal, dumping, exit, failures, handover, skew, triggers};
 use crate::api::Failure;
@@ -41,7 +41,7 @@ const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// There is no thread.
-pub(crate) fn start(state: &'static State, table: &'static SharedTable) -> Result<(), Failure> {
+pub(crate) fn start(state: &'static State, table: TableHandle) -> Result<(), Failure> {
     if !handover::begin() {
         return Ok(());
     }
@@ -84,7 +84,7 @@ impl Drop for Life {
 }
 
 /// Does the work of the dumper until the program's last thread has ended.
-fn run(state: &'static State, table: &'static SharedTable) -> LookSchedule {
+fn run(state: &State, table: TableHandle) -> LookSchedule {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
     prepare(table, &mut brought_in, &mut due_ns);
@@ -188,7 +188,7 @@ fn refine(state: &State) {
 /// threads will need soon. `due_ns` is the time at which slots are to be made, if that is known. Returns the
 /// time until then.
 fn prepare(
-    table: &'static SharedTable,
+    table: TableHandle,
     brought_in: &mut Vec<u32>,
     due_ns: &mut Option<u64>,
 ) -> Option<Duration> {
@@ -209,7 +209,7 @@ fn prepare(
 }
 
 /// Ends the recording in this copy and in its guests if another program cut the ring's file short.
-fn end_where_lost(ring: &Ring, table: &'static SharedTable) {
+fn end_where_lost(ring: &Ring, table: TableHandle) {
     if ring.is_lost() {
         crash::report_loss(ring);
         table.lock().enable(false);

@@ -10,7 +10,7 @@ use fdr_formats::writer::Target;
 use fdr_formats::{Ticks, TraceInfo};
 
 use super::handover::hand_over;
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use super::state::State;
 use super::{connection, failures, stream, trace_info, trace_paths};
 use crate::api::{Dump, Error, Failure};
@@ -96,8 +96,8 @@ pub(super) fn by_dumper<T: Send>(
 
 /// Dumps, and prints on stderr where the trace is or why there is none.
 pub(crate) fn dump_and_print(
-    state: &'static State,
-    table: &'static SharedTable,
+    state: &State,
+    table: TableHandle,
     reason: &str,
 ) -> Result<Dump, Error> {
     let result = dump(state, table, reason);
@@ -124,7 +124,7 @@ pub(super) fn not_up() -> Error {
 }
 
 /// The ring that a dump is made of.
-fn ready_ring(table: &SharedTable) -> Result<&'static Ring, Error> {
+fn ready_ring(table: TableHandle) -> Result<&'static Ring, Error> {
     sys::process::notice_child();
     if table.is_mine() {
         return Err(Error::failed(CHANGING, "call it elsewhere"));
@@ -137,18 +137,14 @@ fn ready_ring(table: &SharedTable) -> Result<&'static Ring, Error> {
 }
 
 /// Dumps, and says on stderr where the trace is.
-pub(crate) fn dump(
-    state: &'static State,
-    table: &'static SharedTable,
-    reason: &str,
-) -> Result<Dump, Error> {
+pub(crate) fn dump(state: &State, table: TableHandle, reason: &str) -> Result<Dump, Error> {
     dump_with(state, table, &Occasion::from_reason(reason))
 }
 
 /// As [`dump()`], for an occasion that may have named moments.
 pub(crate) fn dump_with(
-    state: &'static State,
-    table: &'static SharedTable,
+    state: &State,
+    table: TableHandle,
     occasion: &Occasion<'_>,
 ) -> Result<Dump, Error> {
     let ring = ready_ring(table)?;
@@ -170,7 +166,7 @@ pub(crate) fn dump_with(
     by_dumper(state, dump).map_err(Error::Failed)?
 }
 
-fn print_written(table: &'static SharedTable, dump: &Dump, replaced: bool, reason: &str) {
+fn print_written(table: TableHandle, dump: &Dump, replaced: bool, reason: &str) {
     let why = match reason.strip_prefix("trigger ") {
         Some(why) => format!("; {why}"),
         None => String::new(),
@@ -193,8 +189,8 @@ fn print_written(table: &'static SharedTable, dump: &Dump, replaced: bool, reaso
 
 /// Makes a trace in a file without a name, and maps it. The trace has no number.
 pub(crate) fn dump_unnamed(
-    state: &'static State,
-    table: &'static SharedTable,
+    state: &State,
+    table: TableHandle,
     reason: &str,
 ) -> Result<(Mapped, Dump), Error> {
     let ring = ready_ring(table)?;
@@ -222,7 +218,7 @@ pub(crate) fn dump_unnamed(
     sys::signal::undisturbed(|| hand_over(|| alone(write))).map_err(Error::Failed)?
 }
 
-fn has_records(ring: &Ring, table: &'static SharedTable) -> Result<(), Error> {
+fn has_records(ring: &Ring, table: TableHandle) -> Result<(), Error> {
     let has_any = trace_info::has_any(ring);
     if ring.is_lost() {
         return Err(failures::lost(ring));
@@ -234,7 +230,7 @@ fn has_records(ring: &Ring, table: &'static SharedTable) -> Result<(), Error> {
 }
 
 /// Whether a dump would have records.
-pub(crate) fn would_have_records(table: &'static SharedTable) -> bool {
+pub(crate) fn would_have_records(table: TableHandle) -> bool {
     ring().is_some_and(|ring| has_records(ring, table).is_ok())
 }
 
@@ -281,7 +277,7 @@ fn result_of(path: PathBuf, info: &TraceInfo, target: &Target, written: Written)
 fn write(
     ring: &Ring,
     state: &State,
-    table: &'static SharedTable,
+    table: TableHandle,
     occasion: &Occasion<'_>,
 ) -> Result<(Dump, bool), Error> {
     has_records(ring, table)?;

@@ -15,7 +15,7 @@ use fdr_formats::trigger::{Event, Trigger};
 
 use super::handover;
 use super::last_thread;
-use super::sites::{SharedTable, table};
+use super::sites::{TableHandle, table};
 use crate::crash;
 use crate::recorder;
 use crate::ring::Ring;
@@ -85,7 +85,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
 }
 
 /// `goes_on`: the thread continues until the last trace is made.
-fn end_by(signal: i32, goes_on: bool, table: &SharedTable) {
+fn end_by(signal: i32, goes_on: bool, table: TableHandle) {
     let ours = SIGNALS
         .into_iter()
         .filter(|&of| Action::current(of).is(on_signal));

@@ -2,7 +2,7 @@
 //! it holds the only copy of the records.
 
 use super::dumping::{self, CHANGING};
-use super::sites::{SharedTable, table};
+use super::sites::{TableHandle, table};
 use super::state::{self, State, state};
 use super::{dump_signal, end_signals, failures, stream, triggers};
 use crate::api::Error;
@@ -20,7 +20,7 @@ pub(crate) extern "C" fn at_exit() {
 }
 
 /// As [`at_exit`], for the dumper when all threads of the program have ended.
-pub(crate) fn at_last_thread(state: &'static State, table: &'static SharedTable) {
+pub(crate) fn at_last_thread(state: &State, table: TableHandle) {
     before_end();
     at_end(state, table, None);
 }
@@ -33,7 +33,7 @@ fn before_end() {
 }
 
 /// If a signal is about to end the process, does the work of the exit. The dumper calls this.
-pub(crate) fn look_for_end(state: &'static State, table: &'static SharedTable) {
+pub(crate) fn look_for_end(state: &State, table: TableHandle) {
     if let Some(signal) = end_signals::take_pending() {
         at_end(state, table, Some(signal));
         end_signals::end(signal);
@@ -41,7 +41,7 @@ pub(crate) fn look_for_end(state: &'static State, table: &'static SharedTable) {
 }
 
 /// `signal`: the signal that ends the process.
-fn at_end(state: &'static State, table: &'static SharedTable, signal: Option<i32>) {
+fn at_end(state: &State, table: TableHandle, signal: Option<i32>) {
     // A child of a fork that never recorded has no ring of its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
@@ -69,7 +69,7 @@ fn at_end(state: &'static State, table: &'static SharedTable, signal: Option<i32
 }
 
 /// The last dump of the process.
-fn end(ring: &Ring, state: &'static State, table: &'static SharedTable, signal: Option<i32>) {
+fn end(ring: &Ring, state: &State, table: TableHandle, signal: Option<i32>) {
     print_replaced_handler(state);
     failures::print_shortage(ring);
     let result = if stream::is_begun() {

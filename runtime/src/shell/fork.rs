@@ -9,7 +9,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::sites::{SharedTable, table};
+use super::sites::{TableHandle, table};
 use super::{dump_signal, dumping, end_signals, handover, last_thread, state, stream, triggers};
 use crate::dump::schedule;
 use crate::recorder::process_ring;
@@ -50,7 +50,7 @@ extern "C" fn in_parent() {
 }
 
 /// Ends a fork in a process that goes on as before.
-fn leave(table: &'static SharedTable) {
+fn leave(table: TableHandle) {
     if leave_one() {
         process_ring::fork_is_over();
         go_on(table);
@@ -90,7 +90,7 @@ fn keeping_errno(body: impl FnOnce()) {
     sys::set_errno(errno);
 }
 
-fn begin(table: &'static SharedTable) {
+fn begin(table: TableHandle) {
     let mask = Mask::hold();
     // The holder of the table can't answer this. In a child whose hooks fork before ours is called, the holder
     // is the parent.
@@ -114,7 +114,7 @@ fn leave_one() -> bool {
     DEPTH.fetch_sub(1, Ordering::Relaxed) == 1
 }
 
-fn go_on(table: &'static SharedTable) {
+fn go_on(table: TableHandle) {
     let mask = Mask(MASK.load(Ordering::Relaxed));
     if HELD.load(Ordering::Relaxed) == 0 {
         table.let_go();
@@ -123,7 +123,7 @@ fn go_on(table: &'static SharedTable) {
 }
 
 /// The child leaves everything that belongs to its parent.
-fn forget(table: &'static SharedTable) {
+fn forget(table: TableHandle) {
     let forker = FORKER.load(Ordering::Relaxed);
     process::set_fork_child();
     process_ring::in_child();

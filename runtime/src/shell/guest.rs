@@ -3,7 +3,7 @@
 
 use std::sync::Mutex;
 
-use super::sites::{SharedTable, table};
+use super::sites::{TableHandle, table};
 use super::{answers, panics, units};
 use crate::api::Error;
 use crate::recorder;
@@ -16,7 +16,7 @@ pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
 
 /// Makes this copy a guest of `host`, which makes its records from now on. False if this copy is a host, or the
 /// guest of another one.
-fn become_guest(table: &'static SharedTable, host: &'static Host) -> bool {
+fn become_guest(table: TableHandle, host: &'static Host) -> bool {
     {
         // The whole step is under the lock, because `install` makes its own choice under the same lock. Sites may
         // be on soon after. Their records must then go to this host.
@@ -37,7 +37,7 @@ fn become_guest(table: &'static SharedTable, host: &'static Host) -> bool {
 }
 
 /// Joins the host. For a copy that was loaded after its host came up.
-pub(crate) fn join(table: &'static SharedTable, host: &'static Host) {
+pub(crate) fn join(table: TableHandle, host: &'static Host) {
     if become_guest(table, host) {
         (host.attach)(&unit::UNIT);
     }

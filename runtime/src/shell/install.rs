@@ -13,7 +13,7 @@ use fdr_formats::xray::crash_dump::states_bytes;
 
 use super::calibrate::Calibration;
 use super::config::{self, Settings};
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use super::state::{self, INSTALLING, State, state};
 use super::{
     address, connection, dump_signal, dumper, exit, fork, guest, identity, last_thread,
@@ -58,7 +58,7 @@ pub(super) fn variable(name: &str) -> Option<OsString> {
 /// Brings the recorder up: clock, ring, table of sites, handlers, dumper. No function is on yet. Does nothing
 /// if the recorder is up. `None`: it was up in a parent of this process, and has its settings.
 pub(crate) fn install(
-    table: &'static SharedTable,
+    table: TableHandle,
     config: &mut Option<Settings>,
     host: &'static Host,
 ) -> Result<(), Failure> {
@@ -103,7 +103,7 @@ const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 /// Makes the state that does not change any more.
 // Out of line, because the state is long, and all of this runs on the stack of the program.
 #[inline(never)]
-fn make_state(table: &'static SharedTable, config: Settings) -> Result<&'static State, Failure> {
+fn make_state(table: TableHandle, config: Settings) -> Result<&'static State, Failure> {
     if let Some(folder) = config.output.missing_folder() {
         return Err(Failure::new(
             &format!("FDR_OUT: there is no folder {}", folder.display()),
@@ -161,7 +161,7 @@ fn make_state(table: &'static SharedTable, config: Settings) -> Result<&'static 
 /// for it.
 fn bring_up(
     known: Option<&'static State>,
-    table: &'static SharedTable,
+    table: TableHandle,
     config: &mut Option<Settings>,
     host: &'static Host,
     thread: u32,
@@ -259,11 +259,7 @@ fn prepare_for_crashes(state: &State) {
 /// Makes the ring and publishes it. `thread` is the one that brings the recorder up.
 // Out of line, because all of this runs on the stack of the program.
 #[inline(never)]
-fn new_ring(
-    state: &'static State,
-    table: &'static SharedTable,
-    thread: u32,
-) -> Result<(), Failure> {
+fn new_ring(state: &'static State, table: TableHandle, thread: u32) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
     let make_folders = makes_ring_folder(config);

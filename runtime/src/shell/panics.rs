@@ -6,7 +6,7 @@ use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 
 use super::dumping::{self, Occasion};
-use super::sites::{SharedTable, table};
+use super::sites::{TableHandle, table};
 use super::state::{State, state};
 use super::{triggers, units};
 use crate::events::{self, Form, Level, Value};
@@ -77,7 +77,7 @@ impl Drop for Hook {
 }
 
 /// Leaves an event `panic` with the message and the place in the trace, if recording is on.
-fn record(table: &'static SharedTable, panic: &PanicHookInfo<'_>) {
+fn record(table: TableHandle, panic: &PanicHookInfo<'_>) {
     /// The event, and the names of its fields. They are made at the first panic, so a program without one has none.
     static SITES: OnceLock<&[CallSite]> = OnceLock::new();
     if WAITS.state() < CallSite::MIN_ON {
@@ -121,7 +121,7 @@ fn message_of<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
 }
 
 /// Dumps with the panicking thread first.
-fn dump(state: &'static State, table: &'static SharedTable, reason: &str) {
+fn dump(state: &State, table: TableHandle, reason: &str) {
     let occasion = Occasion {
         thread: Some(sys::thread::tid()),
         ..Occasion::from_reason(reason)

@@ -115,11 +115,7 @@ impl Function {
     }
 }
 
-/// The table as threads share it. Code that may need it gets this as a parameter, and locks it for moments only, because
-/// `fork` waits for it.
-pub(crate) struct SharedTable(Lock<Table>);
-
-static TABLE: SharedTable = SharedTable(Lock::new(Table {
+static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
     names: Vec::new(),
@@ -136,11 +132,16 @@ static TABLE: SharedTable = SharedTable(Lock::new(Table {
     },
     triggers: Vec::new(),
     start: None,
-}));
+});
+
+/// The table, not locked yet. Code that may need the table gets this as a parameter. It locks the table for moments only,
+/// because `fork` waits for the table.
+#[derive(Clone, Copy)]
+pub(crate) struct TableHandle(&'static Lock<Table>);
 
 /// The table of this process. Only the entry points of `shell/mod.rs` call this. Async-signal-safe.
-pub(crate) fn table() -> &'static SharedTable {
-    &TABLE
+pub(crate) fn table() -> TableHandle {
+    TableHandle(&TABLE)
 }
 
 /// The locked table. The thread's signals are held back meanwhile. A handler that called `exit`, or a dump,
@@ -153,10 +154,10 @@ pub(crate) struct Held {
 /// Signals that are let through again when this is dropped.
 struct HeldBack(Mask);
 
-impl SharedTable {
-    /// Locks the table, for moments. A thread that holds it ([`SharedTable::is_mine`]) must not call this.
+impl TableHandle {
+    /// Locks the table, for moments. A thread that holds it ([`TableHandle::is_mine`]) must not call this.
     #[inline(never)]
-    pub(crate) fn lock(&'static self) -> Held {
+    pub(crate) fn lock(self) -> Held {
         let signals = HeldBack(Mask::hold());
         Held {
             table: self.0.lock(),
@@ -164,8 +165,8 @@ impl SharedTable {
         }
     }
 
-    /// As [`SharedTable::lock`], but `None` if another thread holds the table.
-    pub(crate) fn try_lock(&'static self) -> Option<Held> {
+    /// As [`TableHandle::lock`], but `None` if another thread holds the table.
+    pub(crate) fn try_lock(self) -> Option<Held> {
         let signals = HeldBack(Mask::hold());
         Some(Held {
             table: self.0.try_lock()?,
@@ -175,22 +176,22 @@ impl SharedTable {
 
     /// Whether the calling thread holds the table. Only a handler of a fault can see this, because other signals
     /// are held back. Async-signal-safe.
-    pub(crate) fn is_mine(&self) -> bool {
+    pub(crate) fn is_mine(self) -> bool {
         self.0.is_mine()
     }
 
-    /// Takes the table without a guard, until [`SharedTable::let_go`]. Nothing holds signals back. Only for `fork`.
-    pub(super) fn hold(&'static self) {
+    /// Takes the table without a guard, until [`TableHandle::let_go`]. Nothing holds signals back. Only for `fork`.
+    pub(super) fn hold(self) {
         self.0.hold();
     }
 
     /// Async-signal-safe.
-    pub(super) fn let_go(&'static self) {
+    pub(super) fn let_go(self) {
         self.0.let_go();
     }
 
     /// Called in the child of a fork, see [`Lock::in_child`]. Async-signal-safe.
-    pub(super) fn in_child(&self, forker: u64) {
+    pub(super) fn in_child(self, forker: u64) {
         self.0.in_child(forker);
     }
 }

@@ -3,7 +3,7 @@
 use fdr_formats::filter::Filter;
 
 use super::control::HOST;
-use super::sites::{SharedTable, table};
+use super::sites::{TableHandle, table};
 use super::{guest, install, triggers};
 use crate::api::Failure;
 use crate::config::Config;
@@ -30,7 +30,7 @@ pub(crate) fn at_load() {
 }
 
 /// Does what `FDR` says.
-fn record_from_start(table: &'static SharedTable) -> Result<(), Failure> {
+fn record_from_start(table: TableHandle) -> Result<(), Failure> {
     if install::variable("FDR").is_some_and(|text| text.to_str().is_some_and(Filter::means_off)) {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use crate::api::{Missing, Statistics, ThreadStatistics};
 use crate::recorder;
 use crate::ring::counts;
@@ -10,7 +10,7 @@ use crate::ring::layout::Slot;
 use crate::sys;
 
 /// All that it counts, at one moment.
-pub(super) fn of_process(table: &'static SharedTable) -> Statistics {
+pub(super) fn of_process(table: TableHandle) -> Statistics {
     sys::process::notice_child();
     let mut statistics = Statistics::default();
     {

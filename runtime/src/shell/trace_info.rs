@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use fdr_formats::text::owned;
 use fdr_formats::{Ticks, TraceInfo};
 
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use super::state::State;
 use crate::dump::{NUMBER, file, schedule};
 use crate::ring::Ring;
@@ -40,7 +40,7 @@ pub(crate) fn now(state: &State) -> Ticks {
 pub(crate) fn gather(
     ring: &Ring,
     state: &State,
-    table: &'static SharedTable,
+    table: TableHandle,
     reason: &str,
 ) -> Box<TraceInfo> {
     let (now, frequency) = state.settled_frequency();

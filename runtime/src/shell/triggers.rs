@@ -20,7 +20,7 @@ use super::dump_signal;
 use super::dumping::{self, Occasion};
 use super::end_signals;
 use super::handover::hand_over;
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use super::state::State;
 use crate::api::Error;
 use crate::recorder::{self, watch};
@@ -133,14 +133,14 @@ pub(crate) fn in_child(forker: u64) {
 }
 
 /// Arms the triggers of the settings, while the recorder comes up.
-pub(crate) fn begin(state: &'static State, table: &'static SharedTable) {
+pub(crate) fn begin(state: &'static State, table: TableHandle) {
     if TRIGGERS.get().is_none() {
         set(state, table, &state.config.triggers);
     }
 }
 
 /// Replaces the triggers. Dumps of the former triggers that are still due are not made.
-pub(crate) fn set(state: &State, table: &'static SharedTable, list: &'static [Trigger]) {
+pub(crate) fn set(state: &State, table: TableHandle, list: &'static [Trigger]) {
     // The dumps of this process alone may hold this up.
     let Some(mut progress) = progress() else {
         return;
@@ -203,7 +203,7 @@ impl Armed {
     fn take_request(
         &mut self,
         state: &State,
-        table: &'static SharedTable,
+        table: TableHandle,
         number: usize,
         trigger: &Trigger,
         now_ns: u64,
@@ -280,11 +280,7 @@ pub(crate) fn take_signal() -> bool {
 }
 
 /// Dumps because of a panic of the calling thread, or later if there is a post-roll. `reason` is the panic in words.
-pub(crate) fn take_panic(
-    state: &'static State,
-    table: &'static SharedTable,
-    reason: impl FnOnce() -> String,
-) {
+pub(crate) fn take_panic(state: &State, table: TableHandle, reason: impl FnOnce() -> String) {
     let is = |of: &Trigger| of.event == Event::Panic;
     let Some((number, trigger)) = triggers().iter().enumerate().find(|(_, of)| is(of)) else {
         return;
@@ -317,7 +313,7 @@ pub(crate) fn take_panic(
 
 /// Checks whether a trigger fires, and makes the dumps that are due. Returns how long the dumper may sleep. `None` if
 /// no trigger needs another check.
-pub(crate) fn look(state: &'static State, table: &'static SharedTable) -> Option<Duration> {
+pub(crate) fn look(state: &State, table: TableHandle) -> Option<Duration> {
     let triggers = triggers();
     let waits = |of: &Trigger| !of.event.is_end();
     if !triggers.iter().any(waits) {
@@ -363,11 +359,7 @@ pub(crate) fn look(state: &'static State, table: &'static SharedTable) -> Option
 
 /// Makes the dumps that are due, and the one of the exit, or of the signal that ends the process. The error says that the
 /// ring file has records that no trace has.
-pub(crate) fn at_end(
-    state: &'static State,
-    table: &'static SharedTable,
-    signal: Option<i32>,
-) -> Result<(), Error> {
+pub(crate) fn at_end(state: &State, table: TableHandle, signal: Option<i32>) -> Result<(), Error> {
     let Some(mut progress) = progress() else {
         let why = "this thread is in the middle of a dump";
         return Err(Error::failed(why, "call it where no dump is under way"));
@@ -410,13 +402,7 @@ pub(crate) fn at_end(
 
 impl Progress {
     /// Makes the dump of a trigger if it is due. Returns whether there is a trace.
-    fn dump(
-        &mut self,
-        state: &'static State,
-        table: &'static SharedTable,
-        number: usize,
-        now_ns: u64,
-    ) -> bool {
+    fn dump(&mut self, state: &State, table: TableHandle, number: usize, now_ns: u64) -> bool {
         let armed = self.armed.get_mut(number);
         let is_due = |due: &mut Due| due.at_ns <= now_ns;
         let Some(due) = armed.and_then(|armed| armed.due.take_if(is_due)) else {

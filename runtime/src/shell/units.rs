@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use super::sites::{SharedTable, Table, table};
+use super::sites::{Table, TableHandle, table};
 use super::state::state;
 use crate::recorder::{self, process_ring};
 use crate::site::CallSite;
@@ -14,7 +14,7 @@ use crate::sys;
 static WHEN_UP: OnceLock<fn()> = OnceLock::new();
 
 /// Takes the sites of a unit into the table and into the ring's table.
-pub(crate) fn attach(table: &'static SharedTable, unit: &'static Unit) {
+pub(crate) fn attach(table: TableHandle, unit: &'static Unit) {
     unit.pin();
     // This comes before the lock, because it frees a lock of the parent.
     sys::process::notice_child();
@@ -50,10 +50,7 @@ pub fn register(sites: Vec<CallSite>) -> &'static [CallSite] {
 }
 
 /// As [`register`], for a caller that was given the table.
-pub(crate) fn register_in(
-    table: &'static SharedTable,
-    sites: Vec<CallSite>,
-) -> &'static [CallSite] {
+pub(crate) fn register_in(table: TableHandle, sites: Vec<CallSite>) -> &'static [CallSite] {
     let sites: &'static [CallSite] = sites.leak();
     // A guest that this copy becomes later finds them there.
     let unit = unit::make(sites);

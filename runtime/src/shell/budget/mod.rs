@@ -20,7 +20,7 @@ use std::time::Duration;
 use fdr_formats::Ticks;
 use fdr_formats::model::{Estimate, Level, RecordingCost};
 
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use super::state::State;
 use crate::clock::{self, Kind};
 use crate::recorder;
@@ -48,7 +48,7 @@ const STALE_NS: u64 = 2_000_000;
 
 /// The dumper's account.
 pub(crate) struct Budget {
-    table: &'static SharedTable,
+    table: TableHandle,
     costs: Costs,
     kind: Kind,
     /// By id, from 1.
@@ -73,7 +73,7 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// The budget of this process. `None` if the settings have none.
-    pub(crate) fn new(state: &State, table: &'static SharedTable, now_ns: u64) -> Option<Budget> {
+    pub(crate) fn new(state: &State, table: TableHandle, now_ns: u64) -> Option<Budget> {
         let (kind, ticks_per_second) = (state.chosen.kind, state.frequency().hz);
         let (share, takes_all) = state.config.budget()?;
         // The child of a fork inherits the levels of its parent, but no estimates.
@@ -286,7 +286,7 @@ impl ThreadsClock {
 }
 
 /// How many functions are only counted, and how many are only looked at.
-pub(crate) fn functions_by_level(table: &'static SharedTable) -> (usize, usize) {
+pub(crate) fn functions_by_level(table: TableHandle) -> (usize, usize) {
     let mut by_level = (0, 0);
     for (level, _) in table.lock().levels() {
         by_level.0 += usize::from(level == Some(Level::Counted));

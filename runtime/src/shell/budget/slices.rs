@@ -12,7 +12,7 @@ use crate::clock;
 use crate::ring::Ring;
 use crate::ring::layout::OpenCalls;
 use crate::ring::open_calls;
-use crate::shell::sites::SharedTable;
+use crate::shell::sites::TableHandle;
 
 /// How long calls are counted in a slice, ns.
 const COUNT_NS: u64 = 1_000_000;
@@ -142,7 +142,7 @@ impl Slices {
     pub(super) fn turn(
         &mut self,
         ring: &Ring,
-        table: &'static SharedTable,
+        table: TableHandle,
         functions: &mut [Function],
         threads_clock: &mut ThreadsClock,
     ) {
@@ -197,7 +197,7 @@ impl Slices {
     fn begin(
         &mut self,
         ring: &Ring,
-        table: &'static SharedTable,
+        table: TableHandle,
         functions: &mut [Function],
         threads_clock: &mut ThreadsClock,
     ) {
@@ -270,7 +270,7 @@ impl Slices {
     fn end(
         &mut self,
         ring: &Ring,
-        table: &'static SharedTable,
+        table: TableHandle,
         functions: &mut [Function],
         threads_clock: &mut ThreadsClock,
         slice: &Slice,

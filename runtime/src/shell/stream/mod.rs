@@ -21,7 +21,7 @@ use std::sync::{Mutex, PoisonError};
 use control::{CONTROL, Life, Totals};
 use stream_thread::StreamThread;
 
-use super::sites::SharedTable;
+use super::sites::TableHandle;
 use super::state::State;
 use super::{connection, failures, trace_info, trace_paths};
 use crate::api::{Dump, Error};
@@ -40,7 +40,7 @@ static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Starts the thread, which shares the descriptor table of its maker. All signals are blocked in it. So the program's
 /// handlers never run there, and a reader that goes away is an error and does not end the program.
-pub(crate) fn start(state: &'static State, table: &'static SharedTable) {
+pub(crate) fn start(state: &'static State, table: TableHandle) {
     if !CONTROL.begin() {
         return;
     }
@@ -78,12 +78,7 @@ pub(crate) fn forget() {
     socket::forget();
 }
 
-fn run(
-    state: &'static State,
-    table: &'static SharedTable,
-    place: PathBuf,
-    descriptors: DescriptorTable,
-) {
+fn run(state: &'static State, table: TableHandle, place: PathBuf, descriptors: DescriptorTable) {
     let _life = Life;
     CONTROL.is_me();
     if !descriptors.share() {
@@ -104,7 +99,7 @@ fn run(
 }
 
 /// Hands over all records made so far. The counts are those of the stream from its beginning.
-pub(crate) fn flush(ring: &Ring, table: &'static SharedTable) -> Result<Dump, Error> {
+pub(crate) fn flush(ring: &Ring, table: TableHandle) -> Result<Dump, Error> {
     let in_time = CONTROL.flush();
     let path = PLACE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let path = path.unwrap_or_default();
@@ -137,7 +132,7 @@ pub(crate) fn flush(ring: &Ring, table: &'static SharedTable) -> Result<Dump, Er
 }
 
 /// Completes the trace at the end of the process, and says how that ended.
-pub(crate) fn finish(table: &'static SharedTable) -> Result<(), Error> {
+pub(crate) fn finish(table: TableHandle) -> Result<(), Error> {
     let Some(ring) = ring() else {
         return Ok(());
     };

@@ -25,7 +25,7 @@ use crate::dump::tail::{Next, Tail};
 use crate::ring::Ring;
 use crate::ring::counts;
 use crate::ring::layout::{CHUNK, Slot, state};
-use crate::shell::sites::SharedTable;
+use crate::shell::sites::TableHandle;
 use crate::shell::state::State;
 use crate::shell::trace_info;
 use crate::sys;
@@ -52,7 +52,7 @@ struct Followed {
 pub(super) struct StreamThread {
     ring: &'static Ring,
     state: &'static State,
-    table: &'static SharedTable,
+    table: TableHandle,
     endpoint: Endpoint,
     receivers: Vec<Receiver>,
     slots: HashMap<usize, Followed>,
@@ -71,7 +71,7 @@ impl StreamThread {
     pub(super) fn new(
         ring: &'static Ring,
         state: &'static State,
-        table: &'static SharedTable,
+        table: TableHandle,
         place: PathBuf,
     ) -> StreamThread {
         let target = state.config.format.0;

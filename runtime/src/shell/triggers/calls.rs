@@ -11,7 +11,7 @@ use fdr_formats::{moments, text};
 use super::{Due, Progress, as_ns, triggers};
 use crate::clock;
 use crate::recorder::{self, watch};
-use crate::shell::sites::SharedTable;
+use crate::shell::sites::TableHandle;
 use crate::shell::state::State;
 
 /// How long after its threshold a call that has not returned fires.
@@ -43,7 +43,7 @@ fn nanos(ticks: u64, hz: u64) -> u64 {
 }
 
 /// For each trigger that can never fire, a line with the reason.
-pub(crate) fn problems(table: &'static SharedTable) -> Vec<String> {
+pub(crate) fn problems(table: TableHandle) -> Vec<String> {
     let table = table.lock();
     let mut problems = Vec::new();
     for trigger in triggers() {
@@ -65,11 +65,7 @@ pub(crate) fn problems(table: &'static SharedTable) -> Vec<String> {
 }
 
 /// Whether the trigger waits for calls of that function.
-pub(super) fn is_of(
-    table: &'static SharedTable,
-    trigger: &Trigger,
-    call: &watch::SlowCall,
-) -> bool {
+pub(super) fn is_of(table: TableHandle, trigger: &Trigger, call: &watch::SlowCall) -> bool {
     match &trigger.event {
         Event::Call(names, _) => names.matches(table.lock().name_of(call.function)),
         _ => false,
@@ -79,7 +75,7 @@ pub(super) fn is_of(
 /// The dump of a slow call: its reason, and the call's beginning and end as named moments.
 pub(super) fn of_call(
     state: &State,
-    table: &'static SharedTable,
+    table: TableHandle,
     trigger: &Trigger,
     call: &watch::SlowCall,
 ) -> Due {
