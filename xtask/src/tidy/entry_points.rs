@@ -1,6 +1,6 @@
-//! The rule about the two globals of the recorder's room `shell`: its state and its table of sites. Only the functions that
-//! a table of the room's `mod.rs` lists read them. All other functions get them as parameters. The rule reads tokens, and
-//! leaves tests out.
+//! The rule about the two globals of the recorder's room `shell`: its state and its table of sites. Only the functions
+//! that the room's `mod.rs` lists read them. All other functions get them as parameters. The rule reads tokens, and leaves
+//! tests out.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -82,7 +82,7 @@ fn listed(text: &str) -> Vec<(usize, String)> {
     listed
 }
 
-/// Finds files without an entry point that name the globals' functions by a path. A function could have another name there.
+/// Finds files without an entry point that name the globals' functions by a path, perhaps to rename them.
 fn imports(sources: &[Source], listed: &[(usize, String)]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for (path, named) in rooms::named(FOLDER, sources)? {
@@ -252,7 +252,8 @@ mod tests {
     #[test]
     fn a_row_without_a_reader_is_refused() {
         let found = refused(&[("shell/exit.rs", "fn at_exit() {}\n")]);
-        let wanted = "runtime/src/shell/mod.rs:2: exit::at_exit reads no global: take it out of the table of entry points";
-        assert_eq!(found, [wanted]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        let wanted = "runtime/src/shell/mod.rs:2: exit::at_exit reads no global";
+        assert!(found[0].starts_with(wanted), "{found:?}");
     }
 }
