@@ -17,6 +17,26 @@
 //! | state | `state` |
 //! | clocks | `calibrate`, `skew`, `clock_faults` |
 //! | settings | `address`, `config` (reads the variables of the environment), `identity`, `memory_limits` |
+//!
+//! The state and the table of sites are handed down as parameters, the table as a handle that is not locked. They are
+//! read from the process's globals only where a call comes from outside, by `state::state` and `sites::table`:
+//!
+//! | entry points | who calls them |
+//! | --- | --- |
+//! | `start::at_load` | the loader |
+//! | `control::enable`, `control::disable`, `control::is_enabled` | the program by the API, or a guest |
+//! | `control::set_filter`, `control::statistics` | the same |
+//! | `control::dump`, `control::dump_unnamed` | the same |
+//! | `control::attach_c`, `guest::adopt` | another copy of the recorder |
+//! | `units::register`, `units::is_up` | the crate `fdr-tracing`, by `dynamic` |
+//! | `waits::id_of` | a thread that records and is about to wait |
+//! | `panics::run` | std, in a panic |
+//! | `end_signals::on_signal` | the kernel, as a signal's handler |
+//! | `fork::before`, `fork::in_parent`, `fork::in_child` | the C library, around a fork |
+//! | `exit::at_exit` | the C library, in `exit` |
+//! | `install::install` | no caller outside: whether there is a state is certain only under the lock of the start |
+//!
+//! The threads of the dumper and of a stream get both from `install`. `cargo xtask tidy` refuses any other reader.
 
 #[cfg(feature = "stream")]
 mod address;

@@ -35,8 +35,8 @@ pub(crate) struct ThreadStates {
 }
 
 impl ThreadStates {
-    pub(crate) fn new(settings: Option<&Settings>, now_ns: u64) -> ThreadStates {
-        let is_late = settings.is_some_and(|settings| settings.sched == Sched::Auto);
+    pub(crate) fn new(settings: &Settings, now_ns: u64) -> ThreadStates {
+        let is_late = settings.sched == Sched::Auto;
         ThreadStates {
             due_ns: now_ns + if is_late { BEGIN_NS } else { 0 },
             tries: if is_late { MAX_TRIES } else { 0 },
