@@ -84,23 +84,29 @@ impl Watch {
 
     pub fn remove_all(&self) {}
 
-    pub fn wait<R>(
-        &self,
-        of: TypeName,
-        deadline: Option<Instant>,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-        _hold: impl Fn(&R),
-    ) -> R {
-        self.wait_to_read(of, deadline, attempt, block)
+    #[must_use]
+    pub fn claim(&self) -> Claim<'_> {
+        Claim(PhantomData)
     }
 
-    pub fn wait_to_read<R>(
-        &self,
+    #[must_use]
+    pub fn claim_shared(&self) -> Claim<'_> {
+        Claim(PhantomData)
+    }
+}
+
+/// A lock that a thread wants.
+pub struct Claim<'a>(PhantomData<&'a ()>);
+
+impl Claim<'_> {
+    /// Waits for the lock, because no wait is recorded.
+    pub fn take<R>(
+        self,
         _of: TypeName,
         _deadline: Option<Instant>,
         _attempt: impl Fn() -> Option<R>,
         block: impl FnOnce() -> R,
+        _hold: impl Fn(&R),
     ) -> R {
         block()
     }

@@ -135,36 +135,86 @@ impl Watch {
         wait::release(&self.owner);
     }
 
-    /// Waits for the lock, a value of the type `of`, which another thread holds. `attempt` tries to take it. `block`
-    /// waits at most until the deadline. `hold` gets the result of either, and calls [`Watch::hold`] if the thread now
-    /// holds the lock.
-    #[cold]
-    #[inline(never)]
-    pub fn wait<R>(
-        &self,
+    /// For a thread that wants the lock alone.
+    #[inline(always)]
+    #[must_use]
+    pub fn claim(&self) -> Claim<'_> {
+        Claim {
+            watch: self,
+            readers: None,
+            is_shared: false,
+        }
+    }
+}
+
+/// A lock that a thread wants: alone, or as one of its readers.
+#[derive(Clone, Copy)]
+pub struct Claim<'a> {
+    watch: &'a Watch,
+    /// The word of the readers, if the lock may have any.
+    readers: Option<&'a AtomicU64>,
+    is_shared: bool,
+}
+
+impl Claim<'_> {
+    /// Takes the lock, a value of the type `of`. If another thread holds the lock, this waits, at most until the
+    /// deadline. `attempt` tries to take the lock, and `block` waits for it. `hold` gets the result of either. If the
+    /// thread now has the lock, `hold` reports that to the watch.
+    #[inline(always)]
+    pub fn take<R>(
+        self,
         of: TypeName,
         deadline: Option<Instant>,
         attempt: impl Fn() -> Option<R>,
         block: impl FnOnce() -> R,
         hold: impl Fn(&R),
     ) -> R {
-        let is_free = || self.has_no_owner();
-        let waiting = self.begin(of, None);
-        waiting.for_lock(deadline, is_free, attempt, block, hold)
+        match attempt() {
+            Some(result) => {
+                hold(&result);
+                result
+            }
+            None => self.wait(of, deadline, attempt, block, hold),
+        }
     }
 
-    /// Whether no thread is known to have it alone.
-    fn has_no_owner(&self) -> bool {
-        self.owner.load(Ordering::Relaxed) == 0
-    }
-
-    /// Begins a wait for the lock, which may have readers.
-    fn begin(&self, of: TypeName, readers: Option<&AtomicU64>) -> Waiting<'_> {
+    /// At first this spins for a short time, but not beyond the deadline, and tries to take the lock when no other
+    /// thread is known to have it.
+    #[cold]
+    #[inline(never)]
+    fn wait<R>(
+        self,
+        of: TypeName,
+        deadline: Option<Instant>,
+        attempt: impl Fn() -> Option<R>,
+        block: impl FnOnce() -> R,
+        hold: impl Fn(&R),
+    ) -> R {
         let holders = Holders {
-            owner: Some(&self.owner),
-            readers,
+            owner: Some(&self.watch.owner),
+            readers: self.readers,
         };
-        Waiting::new(&self.origin, of(), reason::LOCK, &holders)
+        let mut waiting = Waiting::new(&self.watch.origin, of(), reason::LOCK, &holders);
+        let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        core::hint::spin_loop();
+        while waiting.since.elapsed() < THRESHOLD && !is_over() {
+            if let Some(result) = if self.is_free() { attempt() } else { None } {
+                hold(&result);
+                return result;
+            }
+            core::hint::spin_loop();
+        }
+        waiting.blocks();
+        let result = block();
+        // Before the note at the end of the wait, which is written when `waiting` is dropped.
+        hold(&result);
+        result
+    }
+
+    /// Whether no thread is known to have the lock in a way that excludes this one.
+    fn is_free(self) -> bool {
+        let is_zero = |word: &AtomicU64| word.load(Ordering::Relaxed) == 0;
+        is_zero(&self.watch.owner) && (self.is_shared || self.readers.is_none_or(is_zero))
     }
 }
 
@@ -249,35 +299,24 @@ impl SharedWatch {
         self.readers.store(0, Ordering::Relaxed);
     }
 
-    /// As [`Watch::wait`], for a lock that no other thread may read then.
-    #[cold]
-    #[inline(never)]
-    pub fn wait<R>(
-        &self,
-        of: TypeName,
-        deadline: Option<Instant>,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-        hold: impl Fn(&R),
-    ) -> R {
-        let is_free = || self.has_no_owner() && !self.has_readers();
-        let waiting = self.begin(of, Some(&self.readers));
-        waiting.for_lock(deadline, is_free, attempt, block, hold)
+    /// For a thread that wants to write.
+    #[inline(always)]
+    #[must_use]
+    pub fn claim(&self) -> Claim<'_> {
+        Claim {
+            readers: Some(&self.readers),
+            ..self.alone.claim()
+        }
     }
 
-    /// As [`Watch::wait`], to read. The caller adds itself to the readers.
-    #[cold]
-    #[inline(never)]
-    pub fn wait_to_read<R>(
-        &self,
-        of: TypeName,
-        deadline: Option<Instant>,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-    ) -> R {
-        let is_free = || self.has_no_owner();
-        let waiting = self.begin(of, Some(&self.readers));
-        waiting.for_lock(deadline, is_free, attempt, block, |_| {})
+    /// For a thread that wants to read. It reports itself by [`SharedWatch::add`].
+    #[inline(always)]
+    #[must_use]
+    pub fn claim_shared(&self) -> Claim<'_> {
+        Claim {
+            is_shared: true,
+            ..self.claim()
+        }
     }
 }
 
@@ -395,34 +434,6 @@ impl<'a> Waiting<'a> {
     /// Begins a wait for a channel.
     pub(super) fn for_channel(origin: &'a Origin, of: &'static str) -> Waiting<'a> {
         Waiting::new(origin, of, reason::CHANNEL, &Holders::default())
-    }
-
-    /// Waits for a lock. At first it spins for a short time, but not beyond the deadline, and tries to take the lock
-    /// when `is_free` returns true: no thread is known to hold it. The rest is as in [`Watch::wait`].
-    #[inline(always)]
-    fn for_lock<R>(
-        mut self,
-        deadline: Option<Instant>,
-        is_free: impl Fn() -> bool,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-        hold: impl Fn(&R),
-    ) -> R {
-        let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let attempt = || if is_free() { attempt() } else { None };
-        core::hint::spin_loop();
-        while self.since.elapsed() < THRESHOLD && !is_over() {
-            if let Some(result) = attempt() {
-                hold(&result);
-                return result;
-            }
-            core::hint::spin_loop();
-        }
-        self.blocks();
-        let got = block();
-        // Before the note at the end of the wait, which is written when this is dropped.
-        hold(&got);
-        got
     }
 
     /// Writes the note that the thread is about to block.
