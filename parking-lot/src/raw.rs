@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{Claim, TypeOf};
+use fdr::sync::raw::Claim;
 
 /// How long a thread waits for a lock. For each right to a lock, there are four functions.
 #[derive(Clone, Copy)]
@@ -26,19 +26,19 @@ impl Wait {
     }
 }
 
-/// Takes a lock and reports its waits. `take` takes it by the function of `parking_lot` for a wait. `begins` learns
+/// Takes a lock and reports its waits. `of` gives the name of its type. `take` takes it by the function of `parking_lot` for a wait. `begins` learns
 /// whether the thread has the lock now.
 #[inline(always)]
 pub(crate) fn take_watched(
     claim: Claim<'_>,
-    of: TypeOf,
+    of: impl Fn() -> &'static str,
     deadline: Option<Instant>,
     take: impl Fn(Wait) -> bool,
     begins: impl Fn(bool),
 ) -> bool {
     let attempt = || take(Wait::No).then_some(true);
     let block = || take(deadline.map_or(Wait::Forever, Wait::Until));
-    claim.take(of.name(), deadline, attempt, block, |is_taken| {
+    claim.take(of, deadline, attempt, block, |is_taken| {
         begins(*is_taken);
     })
 }

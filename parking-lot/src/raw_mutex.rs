@@ -67,9 +67,10 @@ impl<R: Timed> WatchedRawMutex<R> {
     #[cold]
     #[inline(never)]
     fn take_watched(&self, deadline: Option<Instant>) -> bool {
+        let of = || self.of.name();
         let take = |wait| self.take_raw(wait);
         let claim = self.watch.claim();
-        raw::take_watched(claim, self.of, deadline, take, |is_taken| {
+        raw::take_watched(claim, of, deadline, take, |is_taken| {
             self.begins(is_taken);
         })
     }

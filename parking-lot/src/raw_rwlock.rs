@@ -111,8 +111,9 @@ impl RawRwLock {
             true => self.watch.claim(),
             false => self.watch.claim_shared(),
         };
+        let of = || self.of.name();
         let take = |wait| self.take_raw(right, wait);
-        let is_taken = raw::take_watched(claim, self.of, deadline, take, |is_taken| {
+        let is_taken = raw::take_watched(claim, of, deadline, take, |is_taken| {
             self.begins(is_taken, right);
         });
         self.begins(!is_taken && right == Upgrade, ReadUpgradable);

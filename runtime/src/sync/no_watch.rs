@@ -3,8 +3,6 @@
 use core::marker::PhantomData;
 use std::time::Instant;
 
-use super::type_name::TypeName;
-
 /// Nothing is recorded.
 #[inline(always)]
 #[must_use]
@@ -102,7 +100,7 @@ impl Claim<'_> {
     /// Waits for the lock, because no wait is recorded.
     pub fn take<R>(
         self,
-        _of: TypeName,
+        _of: impl Fn() -> &'static str,
         _deadline: Option<Instant>,
         _attempt: impl Fn() -> Option<R>,
         block: impl FnOnce() -> R,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use fdr_formats::notes::{reason, thread_state};
 
-use super::type_name::TypeName;
 use crate::primitive::AtomicU64;
 use crate::recorder::wait;
 use crate::site::CallSite;
@@ -157,13 +156,13 @@ pub struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Takes the lock, a value of the type `of`. If another thread holds the lock, this waits, at most until the
+    /// Takes the lock, whose type has the name that `of` gives. If another thread holds the lock, this waits, at most until the
     /// deadline. `attempt` tries to take the lock, and `block` waits for it. `hold` gets the result of either. If the
     /// thread now has the lock, `hold` reports that to the watch.
     #[inline(always)]
     pub fn take<R>(
         self,
-        of: TypeName,
+        of: impl Fn() -> &'static str,
         deadline: Option<Instant>,
         attempt: impl Fn() -> Option<R>,
         block: impl FnOnce() -> R,
@@ -184,7 +183,7 @@ impl Claim<'_> {
     #[inline(never)]
     fn wait<R>(
         self,
-        of: TypeName,
+        of: impl Fn() -> &'static str,
         deadline: Option<Instant>,
         attempt: impl Fn() -> Option<R>,
         block: impl FnOnce() -> R,
