@@ -26,21 +26,25 @@ impl Wait {
     }
 }
 
-/// Takes a lock and reports its waits. `of` gives the name of its type. `take` takes it by the function of `parking_lot` for a wait. `begins` learns
-/// whether the thread has the lock now.
+/// Takes a lock and reports its waits. `of` gives the name of its type. `take` takes it by the function of
+/// `parking_lot` for a wait. `begins` learns whether the thread has the lock now.
 #[inline(always)]
 pub(crate) fn take_watched(
     claim: Claim<'_>,
     of: impl Fn() -> &'static str,
     deadline: Option<Instant>,
-    take: impl Fn(Wait) -> bool,
+    take: impl Fn(Wait) -> bool + Copy,
     begins: impl Fn(bool),
 ) -> bool {
-    let attempt = || take(Wait::No).then_some(true);
-    let block = || take(deadline.map_or(Wait::Forever, Wait::Until));
-    claim.take(of, deadline, attempt, block, |is_taken| {
-        begins(*is_taken);
-    })
+    if take(Wait::No) {
+        begins(true);
+        return true;
+    }
+    // They are moved, because the address of a local would cost a lock without contention a frame.
+    let attempt = move || take(Wait::No).then_some(true);
+    let block = move |deadline: Option<_>| take(deadline.map_or(Wait::Forever, Wait::Until));
+    let hold = move |is_taken: &bool| begins(*is_taken);
+    claim.wait(of, deadline, attempt, block, hold)
 }
 
 /// Calls the one of these four functions of `$raw` that waits as `$wait` says. True: the thread has the lock.

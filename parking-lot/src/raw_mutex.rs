@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{Origin, TypeName, TypeOf, Watch, is_on};
+use fdr::sync::raw::{Claim, Origin, TypeName, TypeOf, Watch, is_on};
 use parking_lot::lock_api::{self, RawMutexFair, RawMutexTimed};
 
 use crate::raw::{self, Wait, fair, plain, take, timed};
@@ -69,7 +69,7 @@ impl<R: Timed> WatchedRawMutex<R> {
     fn take_watched(&self, deadline: Option<Instant>) -> bool {
         let of = || self.of.name();
         let take = |wait| self.take_raw(wait);
-        let claim = self.watch.claim();
+        let claim = Claim::Alone(&self.watch);
         raw::take_watched(claim, of, deadline, take, |is_taken| {
             self.begins(is_taken);
         })

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{Origin, SharedWatch, TypeName, TypeOf, is_on};
+use fdr::sync::raw::{Claim, Origin, SharedWatch, TypeName, TypeOf, is_on};
 use parking_lot::lock_api::{
     self, RawRwLock as _, RawRwLockDowngrade, RawRwLockFair, RawRwLockRecursive,
     RawRwLockRecursiveTimed, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
@@ -108,8 +108,8 @@ impl RawRwLock {
             readers::end(&self.watch);
         }
         let claim = match right.is_alone() {
-            true => self.watch.claim(),
-            false => self.watch.claim_shared(),
+            true => Claim::Write(&self.watch),
+            false => Claim::Read(&self.watch),
         };
         let of = || self.of.name();
         let take = |wait| self.take_raw(right, wait);

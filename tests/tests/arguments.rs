@@ -4,7 +4,6 @@ use std::ffi::OsStr;
 
 use fdr_formats::notes::{ERROR, Note, NoteKind, RESULT};
 use fdr_tests::support::endless::only_ring;
-use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::{Lane, Trace};

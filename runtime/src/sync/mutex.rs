@@ -4,7 +4,7 @@ use core::any::type_name;
 use core::fmt;
 use std::sync::{self, LockResult, TryLockResult};
 
-use super::watch::{Held, Origin, Watch, is_on};
+use super::watch::{Claim, Held, Origin, Watch, is_on};
 use super::{attempt_result, map_attempt, with_poison, without_poison};
 
 /// [`std::sync::Mutex`], whose waits are recorded with the thread that held the lock, and the function that this thread
@@ -85,10 +85,14 @@ impl<T: ?Sized> Mutex<T> {
     #[inline(never)]
     fn lock_watched(&self) -> (bool, sync::MutexGuard<'_, T>) {
         let attempt = || attempt_result(self.inner.try_lock());
-        let block = || self.inner.lock();
+        let block = |_| self.inner.lock();
         let hold = |_: &_| self.watch.hold();
         let of = type_name::<Mutex<T>>;
-        let claim = self.watch.claim();
-        without_poison(claim.take(of, None, attempt, block, hold))
+        let result = match attempt() {
+            Some(result) => result,
+            None => Claim::Alone(&self.watch).wait(of, None, attempt, block, hold),
+        };
+        self.watch.hold();
+        without_poison(result)
     }
 }

@@ -81,32 +81,29 @@ impl Watch {
     }
 
     pub fn remove_all(&self) {}
-
-    #[must_use]
-    pub fn claim(&self) -> Claim<'_> {
-        Claim(PhantomData)
-    }
-
-    #[must_use]
-    pub fn claim_shared(&self) -> Claim<'_> {
-        Claim(PhantomData)
-    }
 }
 
 /// A lock that a thread wants.
-pub struct Claim<'a>(PhantomData<&'a ()>);
+pub enum Claim<'a> {
+    /// A lock that has no readers.
+    Alone(&'a Watch),
+    /// To write.
+    Write(&'a SharedWatch),
+    /// To read.
+    Read(&'a SharedWatch),
+}
 
 impl Claim<'_> {
     /// Waits for the lock, because no wait is recorded.
-    pub fn take<R>(
+    pub fn wait<R>(
         self,
         _of: impl Fn() -> &'static str,
-        _deadline: Option<Instant>,
+        deadline: Option<Instant>,
         _attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
+        block: impl FnOnce(Option<Instant>) -> R,
         _hold: impl Fn(&R),
     ) -> R {
-        block()
+        block(deadline)
     }
 }
 

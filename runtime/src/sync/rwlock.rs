@@ -5,7 +5,7 @@ use core::any::type_name;
 use core::fmt;
 use std::sync::{self, LockResult, TryLockResult};
 
-use super::watch::{Held, Origin, Shared, SharedWatch, is_on};
+use super::watch::{Claim, Held, Origin, Shared, SharedWatch, is_on};
 use super::{attempt_result, map_attempt, with_poison, without_poison};
 
 /// [`std::sync::RwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader if
@@ -119,10 +119,13 @@ impl<T: ?Sized> RwLock<T> {
     #[inline(never)]
     fn read_watched(&self) -> (bool, sync::RwLockReadGuard<'_, T>, Shared<'_>) {
         let attempt = || attempt_result(self.inner.try_read());
-        let block = || self.inner.read();
+        let block = |_| self.inner.read();
         let of = type_name::<RwLock<T>>;
-        let claim = self.watch.claim_shared();
-        let (is_poisoned, inner) = without_poison(claim.take(of, None, attempt, block, |_| {}));
+        let result = match attempt() {
+            Some(result) => result,
+            None => Claim::Read(&self.watch).wait(of, None, attempt, block, |_| {}),
+        };
+        let (is_poisoned, inner) = without_poison(result);
         (is_poisoned, inner, self.watch.shared())
     }
 
@@ -130,10 +133,14 @@ impl<T: ?Sized> RwLock<T> {
     #[inline(never)]
     fn write_watched(&self) -> (bool, sync::RwLockWriteGuard<'_, T>) {
         let attempt = || attempt_result(self.inner.try_write());
-        let block = || self.inner.write();
+        let block = |_| self.inner.write();
         let hold = |_: &_| self.watch.hold();
         let of = type_name::<RwLock<T>>;
-        let claim = self.watch.claim();
-        without_poison(claim.take(of, None, attempt, block, hold))
+        let result = match attempt() {
+            Some(result) => result,
+            None => Claim::Write(&self.watch).wait(of, None, attempt, block, hold),
+        };
+        self.watch.hold();
+        without_poison(result)
     }
 }

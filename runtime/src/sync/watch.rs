@@ -134,77 +134,61 @@ impl Watch {
         wait::release(&self.owner);
     }
 
-    /// For a thread that wants the lock alone.
-    #[inline(always)]
-    #[must_use]
-    pub fn claim(&self) -> Claim<'_> {
-        Claim {
-            watch: self,
-            readers: None,
-            is_shared: false,
-        }
+    /// Whether no thread is known to have it alone.
+    fn has_no_owner(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == 0
     }
 }
 
-/// A lock that a thread wants: alone, or as one of its readers.
+/// A lock that a thread wants.
 #[derive(Clone, Copy)]
-pub struct Claim<'a> {
-    watch: &'a Watch,
-    /// The word of the readers, if the lock may have any.
-    readers: Option<&'a AtomicU64>,
-    is_shared: bool,
+pub enum Claim<'a> {
+    /// A lock that has no readers.
+    Alone(&'a Watch),
+    /// To write.
+    Write(&'a SharedWatch),
+    /// To read. The thread reports itself by [`SharedWatch::add`].
+    Read(&'a SharedWatch),
 }
 
 impl Claim<'_> {
-    /// Takes the lock, whose type has the name that `of` gives. If another thread holds the lock, this waits, at most until the
-    /// deadline. `attempt` tries to take the lock, and `block` waits for it. `hold` gets the result of either. If the
-    /// thread now has the lock, `hold` reports that to the watch.
-    #[inline(always)]
-    pub fn take<R>(
-        self,
-        of: impl Fn() -> &'static str,
-        deadline: Option<Instant>,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-        hold: impl Fn(&R),
-    ) -> R {
-        match attempt() {
-            Some(result) => {
-                hold(&result);
-                result
-            }
-            None => self.wait(of, deadline, attempt, block, hold),
-        }
-    }
-
+    /// Waits for the lock, which another thread holds, at most until the deadline. `of` gives the name of the lock's
+    /// type. `attempt` tries to take the lock, and `block` waits for it until the deadline. `hold` gets the result of
+    /// either. If the thread now has the lock, `hold` reports that to the watch.
+    ///
     /// At first this spins for a short time, but not beyond the deadline, and tries to take the lock when no other
     /// thread is known to have it.
     #[cold]
     #[inline(never)]
-    fn wait<R>(
+    pub fn wait<R>(
         self,
         of: impl Fn() -> &'static str,
         deadline: Option<Instant>,
         attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
+        block: impl FnOnce(Option<Instant>) -> R,
         hold: impl Fn(&R),
     ) -> R {
-        let holders = Holders {
-            owner: Some(&self.watch.owner),
-            readers: self.readers,
+        let (watch, readers) = match self {
+            Claim::Alone(watch) => (watch, None),
+            Claim::Write(watch) | Claim::Read(watch) => (&watch.alone, Some(&watch.readers)),
         };
-        let mut waiting = Waiting::new(&self.watch.origin, of(), reason::LOCK, &holders);
+        let holders = Holders {
+            owner: Some(&watch.owner),
+            readers,
+        };
+        let mut waiting = Waiting::new(&watch.origin, of(), reason::LOCK, &holders);
         let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         core::hint::spin_loop();
         while waiting.since.elapsed() < THRESHOLD && !is_over() {
-            if let Some(result) = if self.is_free() { attempt() } else { None } {
+            let result = if self.is_free() { attempt() } else { None };
+            if let Some(result) = result {
                 hold(&result);
                 return result;
             }
             core::hint::spin_loop();
         }
         waiting.blocks();
-        let result = block();
+        let result = block(deadline);
         // Before the note at the end of the wait, which is written when `waiting` is dropped.
         hold(&result);
         result
@@ -212,8 +196,11 @@ impl Claim<'_> {
 
     /// Whether no thread is known to have the lock in a way that excludes this one.
     fn is_free(self) -> bool {
-        let is_zero = |word: &AtomicU64| word.load(Ordering::Relaxed) == 0;
-        is_zero(&self.watch.owner) && (self.is_shared || self.readers.is_none_or(is_zero))
+        match self {
+            Claim::Alone(watch) => watch.has_no_owner(),
+            Claim::Write(watch) => watch.has_no_owner() && !watch.has_readers(),
+            Claim::Read(watch) => watch.has_no_owner(),
+        }
     }
 }
 
@@ -296,26 +283,6 @@ impl SharedWatch {
     #[inline]
     pub fn remove_all(&self) {
         self.readers.store(0, Ordering::Relaxed);
-    }
-
-    /// For a thread that wants to write.
-    #[inline(always)]
-    #[must_use]
-    pub fn claim(&self) -> Claim<'_> {
-        Claim {
-            readers: Some(&self.readers),
-            ..self.alone.claim()
-        }
-    }
-
-    /// For a thread that wants to read. It reports itself by [`SharedWatch::add`].
-    #[inline(always)]
-    #[must_use]
-    pub fn claim_shared(&self) -> Claim<'_> {
-        Claim {
-            is_shared: true,
-            ..self.claim()
-        }
     }
 }
 
