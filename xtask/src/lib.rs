@@ -11,15 +11,3 @@ pub type Result<T> = std::result::Result<T, String>;
 
 /// Exit code of a guard that could not count, or whose counts another compiler's baseline can't judge.
 pub const NOT_JUDGED: u8 = 3;
-
-/// Parts of the names of symbols that only the readers of trace formats have. A traced program has none of them.
-pub const READER_SYMBOLS: [&str; 8] = [
-    "XraySource",
-    "HephSource",
-    "HtdumpSource",
-    "EntraceSource",
-    "TcstateSource",
-    "CtfSource",
-    "fdr_formats6source",
-    "ring6reader",
-];
