@@ -33,18 +33,29 @@ pub(crate) fn take_watched(
     claim: Claim<'_>,
     of: impl Fn() -> &'static str,
     deadline: Option<Instant>,
-    take: impl Fn(Wait) -> bool + Copy,
+    take: impl Fn(Wait) -> bool,
     begins: impl Fn(bool),
 ) -> bool {
     if take(Wait::No) {
         begins(true);
         return true;
     }
-    // They are moved, because the address of a local would cost a lock without contention a frame.
-    let attempt = move || take(Wait::No).then_some(true);
-    let block = move |deadline: Option<_>| take(deadline.map_or(Wait::Forever, Wait::Until));
-    let hold = move |is_taken: &bool| begins(*is_taken);
-    claim.wait(of, deadline, attempt, block, hold)
+    wait_watched(claim, of, deadline, take, begins)
+}
+
+/// Waits in a function of its own, so that a lock without contention needs no frame.
+#[cold]
+#[inline(never)]
+fn wait_watched(
+    claim: Claim<'_>,
+    of: impl Fn() -> &'static str,
+    deadline: Option<Instant>,
+    take: impl Fn(Wait) -> bool,
+    begins: impl Fn(bool),
+) -> bool {
+    let attempt = || take(Wait::No).then_some(true);
+    let block = |deadline: Option<_>| take(deadline.map_or(Wait::Forever, Wait::Until));
+    claim.wait(of, deadline, attempt, block, |is_taken| begins(*is_taken))
 }
 
 /// Calls the one of these four functions of `$raw` that waits as `$wait` says. True: the thread has the lock.
