@@ -148,41 +148,51 @@ impl Fact {
     }
 }
 
-/// The counts of a thread, with the names that all formats give them.
-pub(crate) fn of_counts(counts: &Counts) -> [(&'static str, u64); 6] {
-    let Counts {
-        recorded,
-        readable,
-        overwritten,
-        dropped,
-        synthetic_entries,
-        synthetic_exits,
-        summarised: _,
-    } = counts.without_summaries();
+/// The names that all formats give the counts of a thread, in the order of their fields.
+const COUNT_NAMES: [&str; 6] = [
+    "recorded",
+    "readable",
+    "overwritten",
+    "dropped",
+    "synthetic_entries",
+    "synthetic_exits",
+];
+
+/// The places of the counts with these names.
+fn count_places(counts: &mut Counts) -> [&mut u64; 6] {
     [
-        ("recorded", recorded),
-        ("readable", readable),
-        ("overwritten", overwritten),
-        ("dropped", dropped),
-        ("synthetic_entries", synthetic_entries),
-        ("synthetic_exits", synthetic_exits),
+        &mut counts.recorded,
+        &mut counts.readable,
+        &mut counts.overwritten,
+        &mut counts.dropped,
+        &mut counts.synthetic_entries,
+        &mut counts.synthetic_exits,
     ]
+}
+
+/// The counts of a thread, with their names.
+pub(crate) fn of_counts(counts: &Counts) -> [(&'static str, u64); 6] {
+    let mut counts = counts.without_summaries();
+    let mut values = count_places(&mut counts).into_iter();
+    COUNT_NAMES.map(|name| (name, values.next().map_or(0, |value| *value)))
+}
+
+/// The counts of a thread, from the number of each name.
+pub(crate) fn counts_of(number: impl Fn(&str) -> u64) -> Counts {
+    let mut counts = Counts::default();
+    for (place, name) in count_places(&mut counts).into_iter().zip(COUNT_NAMES) {
+        *place = number(name);
+    }
+    counts
 }
 
 /// Sets a count that was read. Returns whether a count has this name.
 pub(crate) fn set_count(counts: &mut Option<Counts>, name: &[u8], value: u64) -> bool {
-    let mut all = counts.unwrap_or_default();
-    let place = match name {
-        b"recorded" => &mut all.recorded,
-        b"readable" => &mut all.readable,
-        b"overwritten" => &mut all.overwritten,
-        b"dropped" => &mut all.dropped,
-        b"synthetic_entries" => &mut all.synthetic_entries,
-        b"synthetic_exits" => &mut all.synthetic_exits,
-        _ => return false,
+    let mut names = COUNT_NAMES.iter();
+    let Some(nth) = names.position(|known| known.as_bytes() == name) else {
+        return false;
     };
-    *place = value;
-    *counts = Some(all);
+    *count_places(counts.get_or_insert_default())[nth] = value;
     true
 }
 

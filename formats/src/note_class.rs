@@ -46,6 +46,120 @@ pub(crate) enum Type {
     Bytes,
 }
 
+/// A number of a note that has no fields.
+pub(crate) struct NoteNumber {
+    pub(crate) name: &'static str,
+    /// The bytes that hold every value.
+    pub(crate) size: usize,
+    of: Type,
+}
+
+const fn number(name: &'static str, size: usize) -> NoteNumber {
+    let of = Type::Unsigned;
+    NoteNumber { name, size, of }
+}
+
+static TASK: [NoteNumber; 8] = [
+    number("task", 8),
+    number("parent", 8),
+    number("woken_by", 8),
+    number("elapsed", 8),
+    number("busy", 8),
+    number("polls", 8),
+    number("counted", 1),
+    number("state", 1),
+];
+
+static THREAD_STATE: [NoteNumber; 6] = [
+    NoteNumber {
+        name: "object",
+        size: 8,
+        of: Type::Address,
+    },
+    number("holder", 8),
+    number("waited", 8),
+    number("function", 4),
+    number("state", 1),
+    number("reason", 1),
+];
+
+/// The numbers of a note beside its name, in the order in which formats have them as values. Empty: notes of this kind
+/// have fields.
+pub(crate) fn numbers(kind: NoteKind) -> &'static [NoteNumber] {
+    match kind {
+        NoteKind::Task => &TASK,
+        NoteKind::ThreadState => &THREAD_STATE,
+        NoteKind::Event | NoteKind::Arguments => &[],
+    }
+}
+
+impl Note<'_> {
+    /// The values of its [`numbers`].
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        match *self {
+            Note::Task {
+                task,
+                parent,
+                by,
+                name: _,
+                state,
+                counted,
+                elapsed,
+                busy,
+                polls,
+            } => {
+                let (counted, state) = (counted.into(), state.into());
+                vec![task, parent, by, elapsed, busy, polls, counted, state]
+            }
+            Note::ThreadState {
+                object,
+                holder,
+                name: _,
+                state,
+                reason,
+                function,
+                waited,
+            } => {
+                let (state, reason) = (state.into(), reason.into());
+                vec![object, holder, waited, function.into(), state, reason]
+            }
+            Note::Event { .. } | Note::Arguments { .. } => Vec::new(),
+        }
+    }
+
+    /// The note of a kind without fields, from its [`numbers`]. `None`: a number is missing or too large, or the kind
+    /// has fields.
+    pub(crate) fn from_numbers(
+        kind: NoteKind,
+        name: u32,
+        mut next: impl FnMut() -> Option<u64>,
+    ) -> Option<Note<'static>> {
+        Some(match kind {
+            NoteKind::Task => Note::Task {
+                task: next()?,
+                parent: next()?,
+                by: next()?,
+                elapsed: next()?,
+                busy: next()?,
+                polls: next()?,
+                counted: u8::try_from(next()?).ok()?,
+                state: u8::try_from(next()?).ok()?,
+                name,
+            },
+            NoteKind::ThreadState => Note::ThreadState {
+                object: next()?,
+                holder: next()?,
+                waited: next()?,
+                function: u32::try_from(next()?).ok()?,
+                state: u8::try_from(next()?).ok()?,
+                reason: u8::try_from(next()?).ok()?,
+                name,
+            },
+            NoteKind::Event | NoteKind::Arguments => return None,
+        })
+    }
+}
+
 /// The class of a note: kind, name, and the names and types of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NoteClass {
@@ -115,14 +229,12 @@ impl NoteClass {
 
     /// The types of its values. `None`: this version does not know one of them.
     pub(crate) fn types(&self) -> Option<Vec<Type>> {
-        match (self.is_body(), self.kind()?) {
-            (true, _) => return Some(vec![Type::Bytes]),
-            (false, NoteKind::Task) => return Some(vec![Type::Unsigned; 8]),
-            (false, NoteKind::ThreadState) => {
-                let number = Type::Unsigned;
-                return Some(vec![Type::Address, number, number, number, number, number]);
-            }
-            (false, _) => {}
+        if self.is_body() {
+            return Some(vec![Type::Bytes]);
+        }
+        let numbers = numbers(self.kind()?);
+        if !numbers.is_empty() {
+            return Some(numbers.iter().map(|number| number.of).collect());
         }
         let mut types = vec![Type::Unsigned; self.first_field()];
         for (at, &field) in self.fields.iter().enumerate() {

@@ -16,7 +16,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Function, FunctionId, Ticks};
-use crate::note_class::{NoteClass, field_name, is_cut, kind, place};
+use crate::note_class::{NoteClass, field_name, is_cut, kind, numbers, place};
 use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT};
 use crate::scale;
 use crate::text::cut;
@@ -25,10 +25,6 @@ use crate::text::cut;
 const TITLE: usize = 256;
 /// The recorder puts this word behind a body that ends with zeros. It has no meaning.
 const FILLER: [u8; 8] = [0xff; 8];
-const TASK: [&str; 8] = [
-    "task", "parent", "woken_by", "elapsed", "busy", "polls", "counted", "state",
-];
-const THREAD_STATE: [&str; 6] = ["object", "holder", "waited", "function", "state", "reason"];
 
 /// A value of a note.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,10 +66,6 @@ pub(crate) fn body_alone(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
 
 fn values_of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
     let mut values = Vec::new();
-    let simple = |name: u32| NoteClass {
-        event: u64::from(name) << 32 | note.kind() as u64,
-        fields: Vec::new(),
-    };
     let class = match note {
         Note::Event { span, fields, .. } => {
             if *span != 0 {
@@ -86,36 +78,12 @@ fn values_of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
             fields.iter().for_each(|field| put(field, &mut values));
             NoteClass::from_note(note)?
         }
-        Note::Task {
-            task,
-            parent,
-            by,
-            name,
-            state,
-            counted,
-            elapsed,
-            busy,
-            polls,
-        } => {
-            let (counted, state) = (u64::from(*counted), u64::from(*state));
-            let all = [*task, *parent, *by, *elapsed, *busy, *polls, counted, state];
-            values.extend(all.map(Value::Unsigned));
-            simple(*name)
-        }
-        Note::ThreadState {
-            object,
-            holder,
-            name,
-            state,
-            reason,
-            function,
-            waited,
-        } => {
-            let (state, reason) = (u64::from(*state), u64::from(*reason));
-            let function = u64::from(*function);
-            let all = [*object, *holder, *waited, function, state, reason];
-            values.extend(all.map(Value::Unsigned));
-            simple(*name)
+        Note::Task { .. } | Note::ThreadState { .. } => {
+            values.extend(note.numbers().into_iter().map(Value::Unsigned));
+            NoteClass {
+                event: u64::from(note.name()) << 32 | note.kind() as u64,
+                fields: Vec::new(),
+            }
         }
     };
     Some(NoteValues { class, values })
@@ -171,31 +139,8 @@ pub(crate) fn join(class: &NoteClass, values: &[Value<'_>]) -> Option<(NoteKind,
             function: name,
             fields: fields(class, &mut values)?,
         },
-        NoteKind::Task => {
-            let mut next = || number(values.next()?);
-            Note::Task {
-                task: next()?,
-                parent: next()?,
-                by: next()?,
-                elapsed: next()?,
-                busy: next()?,
-                polls: next()?,
-                counted: u8::try_from(next()?).ok()?,
-                state: u8::try_from(next()?).ok()?,
-                name,
-            }
-        }
-        NoteKind::ThreadState => {
-            let mut next = || number(values.next()?);
-            Note::ThreadState {
-                object: next()?,
-                holder: next()?,
-                waited: next()?,
-                function: u32::try_from(next()?).ok()?,
-                state: u8::try_from(next()?).ok()?,
-                reason: u8::try_from(next()?).ok()?,
-                name,
-            }
+        NoteKind::Task | NoteKind::ThreadState => {
+            Note::from_numbers(kind, name, || number(values.next()?))?
         }
     };
     let body = note.encode()?;
@@ -273,12 +218,13 @@ impl NoteClass {
     /// The names of the values: words of letters, digits and underscores, made of at most `most` bytes of a field's
     /// name. Each name is unique, and none is in `taken`.
     pub(crate) fn names(&self, known: &NoteNames, most: usize, taken: &[&str]) -> Vec<String> {
-        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-        match (self.is_body(), self.kind()) {
-            (true, _) | (_, None) => return owned(&["data"]),
-            (false, Some(NoteKind::Task)) => return owned(&TASK),
-            (false, Some(NoteKind::ThreadState)) => return owned(&THREAD_STATE),
-            (false, Some(NoteKind::Event | NoteKind::Arguments)) => {}
+        let Some(of_note) = self.kind().filter(|_| !self.is_body()) else {
+            return vec!["data".to_owned()];
+        };
+        let numbers = numbers(of_note);
+        if !numbers.is_empty() {
+            let names = numbers.iter().map(|number| number.name.to_owned());
+            return names.collect();
         }
         let mut taken: BTreeSet<String> = taken.iter().map(|&name| name.to_owned()).collect();
         taken.insert("span_id".to_owned());

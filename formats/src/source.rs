@@ -58,6 +58,52 @@ pub trait Source: Send + Sync {
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error>;
 }
 
+/// Makes `$Source` a source with one lane, for formats that mix the threads. `$size` is the bytes of the lane, `$decode`
+/// pushes its events, and `$list` gives its units. The type has a field `index` with the facts of the trace.
+macro_rules! one_lane {
+    (
+        $Source:ty, $this:ident:
+        size: $size:expr,
+        decode($sink:ident, $progress:ident): $decode:expr,
+        records($visit:ident): $list:expr $(,)?
+    ) => {
+        impl $crate::source::Source for $Source {
+            fn info(&self) -> &$crate::model::TraceInfo {
+                &self.index.info
+            }
+
+            fn diagnostics(&self) -> &[$crate::error::Diagnostic] {
+                &self.index.diagnostics
+            }
+
+            fn lane_bytes(&self, lane: usize) -> u64 {
+                let $this = self;
+                if lane == 0 { $size } else { 0 }
+            }
+
+            fn decode(
+                &self,
+                lane: usize,
+                $sink: &mut dyn $crate::sink::Sink,
+                $progress: &(dyn Fn(u64) + Sync),
+            ) -> Result<(), $crate::error::Error> {
+                let $this = self;
+                if lane == 0 { $decode } else { Ok(()) }
+            }
+
+            fn records(
+                &self,
+                $visit: &mut dyn FnMut(&$crate::source::Record<'_>) -> std::ops::ControlFlow<()>,
+            ) -> Result<(), $crate::error::Error> {
+                let $this = self;
+                $list
+            }
+        }
+    };
+}
+
+pub(crate) use one_lane;
+
 /// One on-disk unit, for people: what `fdr replay --records` prints.
 #[derive(Clone, Debug, Default)]
 pub struct Record<'a> {

@@ -303,22 +303,12 @@ impl<F: FnMut(&Span)> CallHandler<CallEntry> for Closer<'_, F> {
 mod tests {
     use super::*;
 
-    fn edge(time: u64, function: u32, edge: Edge) -> Call {
-        Call {
-            time: Ticks(time),
-            function: FunctionId(function),
-            edge,
-            synthetic: false,
-            has_arguments: false,
-        }
-    }
-
     fn enter(time: u64, function: u32) -> Call {
-        edge(time, function, Edge::Entry)
+        Call::entry(Ticks(time), FunctionId(function))
     }
 
     fn exit(time: u64, function: u32) -> Call {
-        edge(time, function, Edge::Exit)
+        Call::exit(Ticks(time), FunctionId(function))
     }
 
     /// Function, start, end, flags of each span, in order.
@@ -417,7 +407,11 @@ mod tests {
         };
         spans.call(&synthetic, &mut note);
         spans.cpu(CpuId(4));
-        spans.call(&edge(3, 2, Edge::TailExit), &mut note);
+        let tail = Call {
+            edge: Edge::TailExit,
+            ..exit(3, 2)
+        };
+        spans.call(&tail, &mut note);
         assert!(!spans.argument(78));
         spans.call(&exit(2, 1), &mut note);
         let inner = Span {

@@ -3,16 +3,15 @@
 
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::common::ctf::{self, Folder, covers_all, list, read, read_whole};
-use crate::common::{Event, ReadTrace, enter, exit};
+use crate::common::{self, Event, ReadTrace, enter, exit};
 use fdr_formats::model::Thread;
 use fdr_formats::{ThreadId, Ticks};
 
 fn golden(name: &str) -> PathBuf {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ctf");
-    Path::new(folder).join(name)
+    common::golden_path("ctf").join(name)
 }
 
 /// The files of a golden folder.

@@ -2,54 +2,12 @@
 //! break a metadata text.
 
 use crate::common::ctf::{Folder, read_whole, write};
-use crate::common::{Event, Random, enter, exit, thread};
+use crate::common::{Event, Random, thread};
 use crate::notes::{TEXT, random_note};
+use crate::notes_formats::{around, event, odd_states, table};
+use fdr_formats::TraceInfo;
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note, RESULT};
-use fdr_formats::{Function, FunctionId, TraceInfo};
-
-fn info(names: &[(u32, &str, FunctionKind)]) -> TraceInfo {
-    let function = |&(id, name, kind): &(u32, &str, FunctionKind)| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        kind,
-        ..Function::default()
-    };
-    TraceInfo {
-        functions: names.iter().map(function).collect(),
-        ..TraceInfo::default()
-    }
-}
-
-fn event<'a>(name: u32, form: u8, level: u8, fields: &[(u32, FieldValue<'a>)]) -> Note<'a> {
-    let field = |&(name, value): &(u32, FieldValue<'a>)| Field {
-        name,
-        place: 0,
-        value,
-    };
-    Note::Event {
-        name,
-        form,
-        level,
-        span: 0,
-        fields: fields.iter().map(field).collect(),
-    }
-}
-
-/// A call of function 1 with these notes inside.
-fn around(notes: &[Note<'_>]) -> Vec<Event> {
-    let note = |(at, note): (u64, &Note<'_>)| {
-        Event::Note(
-            at,
-            note.kind(),
-            note.encode().expect("a note within bounds"),
-        )
-    };
-    let mut events = vec![Event::Call(enter(1000, 1))];
-    events.extend((1001..).zip(notes).map(note));
-    events.push(Event::Call(exit(9000, 1)));
-    events
-}
 
 /// Writes these and reads them again: they are the same, and nothing was lost.
 fn comes_back(info: &TraceInfo, events: &[Event]) -> Folder {
@@ -63,7 +21,7 @@ fn comes_back(info: &TraceInfo, events: &[Event]) -> Folder {
 
 #[test]
 fn a_name_is_a_class_with_typed_fields() {
-    let info = info(&[
+    let info = table(&[
         (1, "app::run", FunctionKind::Calls),
         (2, "app::accepted", FunctionKind::Event),
         (3, "id", FunctionKind::Name),
@@ -117,7 +75,7 @@ fn a_name_is_a_class_with_typed_fields() {
     // An event byte for byte: class, time, process 0, thread 7, its name, then the fields.
     let bytes = folder.bytes("thread-7");
     let mut wanted = vec![12];
-    wanted.extend(1001_u64.to_le_bytes());
+    wanted.extend(2000_u64.to_le_bytes());
     wanted.extend([0, 0, 0, 0, 7, 0, 0, 0]);
     wanted.extend(b"thread 7\0");
     wanted.extend(1_u64.to_le_bytes());
@@ -147,7 +105,7 @@ fn any_note_comes_back() {
 
 #[test]
 fn a_trace_without_notes_is_written_as_ever() {
-    let info = info(&[(1, "app::run", FunctionKind::Calls)]);
+    let info = table(&[(1, "app::run", FunctionKind::Calls)]);
     let folder = comes_back(&info, &around(&[]));
     let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
     for word in ["fdr:note", "fdr:task", "fdr:class", "fdr:name", "id = 8;"] {
@@ -185,7 +143,7 @@ fn hostile_names_do_not_break_metadata() {
             .zip(hostile)
             .map(|(id, name)| (id, name, FunctionKind::Name)),
     );
-    let info = info(&names);
+    let info = table(&names);
     let text = b"</x>\0\"\\\xff\xfe\x1b[2J";
     let mut notes = Vec::new();
     for nth in 0..hostile.len() as u32 {
@@ -198,26 +156,7 @@ fn hostile_names_do_not_break_metadata() {
         ];
         notes.push(event(2 + nth, 0, 200, &values));
         notes.push(event(2 + nth, 9, 0, &[]));
-        notes.push(Note::Task {
-            task: 1,
-            parent: 2,
-            by: 3,
-            name: 2 + nth,
-            state: 77,
-            counted: 3,
-            elapsed: 1 << 40,
-            busy: 1 << 33,
-            polls: 12,
-        });
-        notes.push(Note::ThreadState {
-            object: 1,
-            holder: 2,
-            name: 2 + nth,
-            state: 77,
-            reason: 88,
-            function: 2,
-            waited: 3,
-        });
+        notes.extend(odd_states(2 + nth));
     }
     comes_back(&info, &around(&notes));
 }

@@ -1,10 +1,10 @@
 //! Damaged ENTRACE files: the reader gives all intact events, and reports each damage once with its place. It does not
 //! panic or hang, and it allocates no memory for lengths that a file only claims.
 
-use crate::common::entrace::{TARGETS, call, entry, et, feed, file, function, golden, root, write};
+use crate::common::entrace::{TARGETS, call, entry, et, feed, file, function, root, write};
 use crate::common::{
-    self, Event, Random, ReadTrace, cut_everywhere, enter, exit, flip_everywhere, list, program,
-    read,
+    self, Event, Random, ReadTrace, cut_everywhere, enter, exit, flip_everywhere, golden, list,
+    program, read,
 };
 use fdr_formats::{Call, TraceInfo, registry};
 

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::entrace::{TARGETS, entry, file, function, golden, root, write};
-use crate::common::{self, Event, ReadTrace, assert_nested, enter, exit, list, read};
+use crate::common::entrace::{TARGETS, entry, file, function, root, write};
+use crate::common::{
+    self, Event, ReadTrace, assert_nested, enter, exit, golden, list, read, with_arguments,
+};
 use fdr_formats::registry::open;
 use fdr_formats::source::drive;
-use fdr_formats::{Call, ThreadId, Ticks};
+use fdr_formats::{ThreadId, Ticks};
 
 const CRATES: [&str; 8] = [
     "v1.et",
@@ -21,19 +23,11 @@ const CRATES: [&str; 8] = [
 ];
 
 fn read_golden(name: &str) -> ReadTrace {
-    let bytes = golden(&format!("entrace/{name}"));
-    read(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
+    common::read_golden(&format!("entrace/{name}"))
 }
 
 fn custom(time: u64, text: &str) -> Event {
     Event::Custom(time, None, text.as_bytes().to_vec())
-}
-
-fn with_arguments(call: Call) -> Event {
-    Event::Call(Call {
-        has_arguments: true,
-        ..call
-    })
 }
 
 /// What the files of the crates hold, in the order of the walk. The order of attributes within an

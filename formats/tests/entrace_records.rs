@@ -1,8 +1,7 @@
 //! The layout of ENTRACE: each kind of value typed by hand, and files of other people's programs taken
 //! apart and put together again, byte for byte.
 
-use crate::common::entrace::golden;
-use crate::common::hex;
+use crate::common::{golden, hex};
 use fdr_formats::entrace::bincode::{Bad, Input, put_u64};
 use fdr_formats::entrace::record::{
     BadHead, Container, HEAD_SIZE, Kind, Version, decode_head, encode_head, probe,

@@ -2,9 +2,9 @@
 //! the version and the order in which the threads came. `entrace_facts.rs` has what is no event.
 
 use crate::common::entrace::{
-    TARGETS, at_edges, feed, golden, in_ns, read_own, round, threads, without_idle_cpus, write,
+    TARGETS, at_edges, feed, in_ns, read_own, round, threads, without_idle_cpus, write,
 };
-use crate::common::{Event, Random, call, enter, exit, program, read, synthetic};
+use crate::common::{Event, Random, call, enter, exit, golden, program, read, synthetic};
 use fdr_formats::registry::open;
 use fdr_formats::source::drive;
 use fdr_formats::{Call, Edge, TraceInfo};

@@ -6,29 +6,25 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{
-    Event, EventLog, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
+    self, Event, EventLog, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list,
+    read,
 };
 use fdr_formats::registry::{FORMATS, Format, Opener, open_path};
 use fdr_formats::source::drive;
 use fdr_formats::{Call, Edge, ThreadId, Ticks};
 
-fn folder() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden"))
-}
-
 fn golden(name: &str) -> Vec<u8> {
-    let path = folder().join("xray").join(name).with_extension("fdr");
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    common::golden(&format!("xray/{name}.fdr"))
 }
 
 fn read_golden(name: &str) -> ReadTrace {
-    read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    common::read_golden(&format!("xray/{name}.fdr"))
 }
 
 /// What lies in a format's folder, in the order of the names; its README.md is left out, and what makes
 /// the files.
 fn entries(format: &str) -> Vec<PathBuf> {
-    let folder = folder().join(format);
+    let folder = common::golden_path(format);
     let entries = fs::read_dir(&folder);
     let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let paths = entries.map(|entry| entry.expect("a readable folder").path());

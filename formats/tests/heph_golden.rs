@@ -1,14 +1,12 @@
 //! Heph files of another program, and files made by hand to the byte, read completely. The expected contents come from
 //! their makers and from Heph's own converter.
 
-use std::fs;
-use std::path::PathBuf;
-
 use crate::common::{
-    Event, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
+    self, Event, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list,
+    with_arguments,
 };
 use fdr_formats::calls::CallStack;
-use fdr_formats::{Call, Edge, Thread, ThreadId, Ticks};
+use fdr_formats::{Edge, Thread, ThreadId, Ticks};
 
 const EPOCH: u64 = 1_610_113_734_118_010_000;
 const NAMES: [&str; 8] = [
@@ -23,13 +21,11 @@ const NAMES: [&str; 8] = [
 ];
 
 fn golden(name: &str) -> Vec<u8> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/heph");
-    let path = PathBuf::from(folder).join(name).with_extension("heph");
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    common::golden(&format!("heph/{name}.heph"))
 }
 
 fn read_golden(name: &str) -> ReadTrace {
-    read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    common::read_golden(&format!("heph/{name}.heph"))
 }
 
 fn names(read: &ReadTrace) -> Vec<(u32, &str)> {
@@ -37,14 +33,6 @@ fn names(read: &ReadTrace) -> Vec<(u32, &str)> {
     functions
         .map(|function| (function.id.0, &*function.name))
         .collect()
-}
-
-/// An entry that attributes follow.
-fn with(call: Call) -> Event {
-    Event::Call(Call {
-        has_arguments: true,
-        ..call
-    })
 }
 
 #[test]
@@ -70,7 +58,7 @@ fn all_that_a_good_file_has() {
     assert_eq!(threads, wanted);
     let wanted = [
         Event::Call(enter(1000, 1)),
-        with(enter(2000, 2)),
+        with_arguments(enter(2000, 2)),
         Event::Argument(10),
         Event::Argument(3u64.wrapping_neg()),
         Event::Custom(2000, None, b"n=10 neg=-3 f=2.5 s=\"txt\"".to_vec()),
@@ -128,7 +116,7 @@ fn the_examples_of_the_document() {
     assert_eq!(read.diagnostics, []);
     let text = b"Test=123 Test2=[123.456, 789.0]".to_vec();
     let wanted = [
-        with(enter(100, 1)),
+        with_arguments(enter(100, 1)),
         Event::Argument(123),
         Event::Custom(100, None, text),
         Event::Call(exit(200, 1)),
@@ -197,7 +185,7 @@ fn a_file_of_hephs_own() {
         .iter()
         .find(|function| function.name == "printing message");
     let printing = printing.expect("a function of the example").id.0;
-    let place = |event: &Event| *event == with(call(83_724_942, printing, Edge::Entry));
+    let place = |event: &Event| *event == with_arguments(call(83_724_942, printing, Edge::Entry));
     let at = read
         .log
         .events(2)

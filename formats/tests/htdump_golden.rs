@@ -1,11 +1,8 @@
 //! HTDUMP files made by other programs or by hand to the byte, read completely. The expected contents come from their
 //! makers and from HawkTracer's own converters, not from this library.
 
-use std::fs;
-use std::path::PathBuf;
-
 use crate::common::htdump::{cut_everywhere, name_of};
-use crate::common::{Event, ReadTrace, assert_nested, enter, exit, flip_everywhere, list, read};
+use crate::common::{self, Event, ReadTrace, assert_nested, enter, exit, flip_everywhere, list};
 use fdr_formats::{Edge, Ticks};
 
 const NAMES: [&str; 10] = [
@@ -22,13 +19,11 @@ const NAMES: [&str; 10] = [
 ];
 
 fn golden(name: &str) -> Vec<u8> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/htdump");
-    let path = PathBuf::from(folder).join(name).with_extension("htdump");
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    common::golden(&format!("htdump/{name}.htdump"))
 }
 
 fn read_golden(name: &str) -> ReadTrace {
-    read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    common::read_golden(&format!("htdump/{name}.htdump"))
 }
 
 /// Thread, name, start and duration in ns of each call, in the order of their exits.

@@ -59,6 +59,31 @@ pub(crate) fn event<'a>(
     }
 }
 
+/// A task and a thread in states that no version has a word for.
+pub(crate) fn odd_states(name: u32) -> [Note<'static>; 2] {
+    let task = Note::Task {
+        task: 1,
+        parent: 2,
+        by: 3,
+        name,
+        state: 77,
+        counted: 3,
+        elapsed: 1 << 40,
+        busy: 1 << 33,
+        polls: 12,
+    };
+    let thread = Note::ThreadState {
+        object: 1,
+        holder: 2,
+        name,
+        state: 77,
+        reason: 88,
+        function: 1,
+        waited: 1 << 35,
+    };
+    [task, thread]
+}
+
 pub(crate) fn encoded(at: u64, note: &Note<'_>) -> Event {
     let body = note.encode().expect("a note within bounds");
     Event::Note(at, note.kind(), body)
@@ -203,26 +228,7 @@ fn names_and_texts_are_unambiguous() {
                 value: FieldValue::Truth(true),
             }],
         });
-        notes.push(Note::Task {
-            task: 1,
-            parent: 2,
-            by: 3,
-            name: 2 + nth,
-            state: 77,
-            counted: 3,
-            elapsed: 1 << 40,
-            busy: 1 << 33,
-            polls: 12,
-        });
-        notes.push(Note::ThreadState {
-            object: 1,
-            holder: 2,
-            name: 2 + nth,
-            state: 77,
-            reason: 88,
-            function: 1,
-            waited: 1 << 35,
-        });
+        notes.extend(odd_states(2 + nth));
     }
     for target in HOLD {
         comes_back(target, &info, &around(&notes));

@@ -419,10 +419,8 @@ fn a_crash_is_the_reason() {
 }
 
 fn golden(name: &str) -> ReadTrace {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ring");
-    let path = std::path::Path::new(folder).join(name);
-    let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    read(&bytes).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    let bytes = common::golden(&format!("ring/{name}"));
+    read(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 #[test]

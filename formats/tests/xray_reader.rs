@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{
-    CALL, END, Event, EventLog, ReadTrace, cut_everywhere, enter, exit, extents, file,
+    self, CALL, END, Event, EventLog, ReadTrace, cut_everywhere, enter, exit, extents, file,
     flip_everywhere, header, hex, list, preamble, read,
 };
 use fdr_formats::bytes::ReadAt;
@@ -15,8 +15,7 @@ use fdr_formats::xray::XraySource;
 use fdr_formats::{Sink, Source, ThreadId, Ticks};
 
 fn golden(name: &str) -> Vec<u8> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/xray/");
-    std::fs::read(format!("{folder}{name}.fdr")).expect("a golden file")
+    common::golden(&format!("xray/{name}.fdr"))
 }
 
 /// A little-endian file turned into a big-endian one, field by field, by a table of its own.

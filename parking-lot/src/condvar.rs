@@ -1,11 +1,10 @@
 //! The condition variable of `parking_lot`, for [`Mutex`](crate::Mutex). While recording is on, it knows who notified it
 //! last.
 
-use core::fmt;
 use core::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{Condition, Origin, is_on};
+use fdr::sync::raw::{Condition, condition_constructors, is_on};
 
 use crate::raw_mutex::Whole;
 use crate::{MutexGuard, WaitTimeoutResult};
@@ -37,30 +36,9 @@ pub struct Condvar {
     inner: parking_lot::Condvar,
 }
 
+condition_constructors!(Condvar: parking_lot::Condvar);
+
 impl Condvar {
-    /// A new condition. Its name is the place of this call.
-    #[inline]
-    #[track_caller]
-    #[must_use]
-    pub const fn new() -> Condvar {
-        Condvar::with_origin(Origin::here())
-    }
-
-    /// A new condition with that name.
-    #[inline]
-    #[must_use]
-    pub const fn named(name: &'static str) -> Condvar {
-        Condvar::with_origin(Origin::named(name))
-    }
-
-    #[inline]
-    const fn with_origin(origin: Origin) -> Condvar {
-        Condvar {
-            condition: Condition::new(origin),
-            inner: parking_lot::Condvar::new(),
-        }
-    }
-
     /// Wakes one thread that waits. True: there was one.
     #[inline]
     pub fn notify_one(&self) -> bool {
@@ -203,18 +181,5 @@ impl Condvar {
             raw.begins(is_on());
             result
         })
-    }
-}
-
-impl Default for Condvar {
-    #[track_caller]
-    fn default() -> Condvar {
-        Condvar::new()
-    }
-}
-
-impl fmt::Debug for Condvar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
     }
 }

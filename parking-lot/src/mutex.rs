@@ -24,7 +24,7 @@ lock! {
     /// *HITS.lock() += 1;
     /// assert_eq!(*HITS.lock(), 1);
     /// ```
-    Mutex = Mutex<RawMutex>
+    Mutex, const_mutex = Mutex<RawMutex>
 }
 
 lock! {
@@ -39,7 +39,7 @@ lock! {
     /// *turns.lock() += 1;
     /// assert_eq!(turns.into_inner(), 1);
     /// ```
-    FairMutex = Mutex<RawFairMutex>
+    FairMutex, const_fair_mutex = Mutex<RawFairMutex>
 }
 
 lock! {
@@ -54,7 +54,7 @@ lock! {
     /// let (one, other) = (lock.lock(), lock.lock());
     /// assert_eq!(*one, *other);
     /// ```
-    ReentrantMutex = ReentrantMutex<RawMutex, RawThreadId>, RawThreadId::INIT
+    ReentrantMutex, const_reentrant_mutex = ReentrantMutex<RawMutex, RawThreadId>, RawThreadId::INIT
 }
 
 /// A right to use the value of a [`Mutex`], which ends when it is dropped.
@@ -79,24 +79,6 @@ pub type MappedReentrantMutexGuard<'a, T> =
 /// The guards of a lock in an [`Arc`](std::sync::Arc), which keep it alive.
 #[cfg(feature = "arc_lock")]
 pub use parking_lot::lock_api::{ArcMutexGuard, ArcReentrantMutexGuard};
-
-/// As [`Mutex::new`].
-#[track_caller]
-pub const fn const_mutex<T>(value: T) -> Mutex<T> {
-    Mutex::new(value)
-}
-
-/// As [`FairMutex::new`].
-#[track_caller]
-pub const fn const_fair_mutex<T>(value: T) -> FairMutex<T> {
-    FairMutex::new(value)
-}
-
-/// As [`ReentrantMutex::new`].
-#[track_caller]
-pub const fn const_reentrant_mutex<T>(value: T) -> ReentrantMutex<T> {
-    ReentrantMutex::new(value)
-}
 
 macro_rules! mutex_methods {
     ($($Lock:ident: $Guard:ty, $ArcGuard:ty;)+) => {

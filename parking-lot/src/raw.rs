@@ -4,6 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use fdr::sync::raw::Claim;
+
 /// How long a thread waits for a lock. For each right to a lock, there are four functions.
 #[derive(Clone, Copy)]
 pub(crate) enum Wait {
@@ -14,11 +16,6 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// `None`: the thread waits until it has the lock.
-    pub(crate) fn until(deadline: Option<Instant>) -> Wait {
-        deadline.map_or(Wait::Forever, Wait::Until)
-    }
-
     #[inline(always)]
     pub(crate) fn deadline(self) -> Option<Instant> {
         match self {
@@ -27,6 +24,38 @@ impl Wait {
             Wait::Until(deadline) => Some(deadline),
         }
     }
+}
+
+/// Takes a lock and reports its waits. `of` gives the name of its type. `take` takes it by the function of
+/// `parking_lot` for a wait. `begins` learns whether the thread has the lock now.
+#[inline(always)]
+pub(crate) fn take_watched(
+    claim: Claim<'_>,
+    of: impl Fn() -> &'static str,
+    deadline: Option<Instant>,
+    take: impl Fn(Wait) -> bool,
+    begins: impl Fn(bool),
+) -> bool {
+    if take(Wait::No) {
+        begins(true);
+        return true;
+    }
+    wait_watched(claim, of, deadline, take, begins)
+}
+
+/// Waits in a function of its own, so that a lock without contention needs no frame.
+#[cold]
+#[inline(never)]
+fn wait_watched(
+    claim: Claim<'_>,
+    of: impl Fn() -> &'static str,
+    deadline: Option<Instant>,
+    take: impl Fn(Wait) -> bool,
+    begins: impl Fn(bool),
+) -> bool {
+    let attempt = || take(Wait::No).then_some(true);
+    let block = |deadline: Option<_>| take(deadline.map_or(Wait::Forever, Wait::Until));
+    claim.wait(of, deadline, attempt, block, |is_taken| begins(*is_taken))
 }
 
 /// Calls the one of these four functions of `$raw` that waits as `$wait` says. True: the thread has the lock.
@@ -44,17 +73,18 @@ macro_rules! take {
     };
 }
 
-/// The functions that take the lock for one of these rights, and give it back.
+/// The functions that take the lock for one of these rights, and give it back. `unsafe`: not every caller may ask for
+/// the right.
 macro_rules! plain {
-    ($($lock:ident, $try:ident $(, $unlock:ident)?: $right:expr;)+) => {
+    ($($([$unsafe:tt])? $lock:ident, $try:ident $(, $unlock:ident)?: $right:expr;)+) => {
         $(
             #[inline]
-            fn $lock(&self) {
+            $($unsafe)? fn $lock(&self) {
                 self.take($right, Wait::Forever);
             }
 
             #[inline]
-            fn $try(&self) -> bool {
+            $($unsafe)? fn $try(&self) -> bool {
                 self.try_to_take($right)
             }
 
@@ -72,15 +102,15 @@ macro_rules! plain {
 
 /// The functions that wait for a time.
 macro_rules! timed {
-    ($($for:ident, $until:ident: $right:expr;)+) => {
+    ($($([$unsafe:tt])? $for:ident, $until:ident: $right:expr;)+) => {
         $(
             #[inline]
-            fn $for(&self, timeout: Duration) -> bool {
+            $($unsafe)? fn $for(&self, timeout: Duration) -> bool {
                 self.take($right, Wait::For(timeout))
             }
 
             #[inline]
-            fn $until(&self, timeout: Instant) -> bool {
+            $($unsafe)? fn $until(&self, timeout: Instant) -> bool {
                 self.take($right, Wait::Until(timeout))
             }
         )+

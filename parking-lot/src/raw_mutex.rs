@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{Origin, TypeName, TypeOf, Watch, is_on};
+use fdr::sync::raw::{Claim, Origin, TypeName, TypeOf, Watch, is_on};
 use parking_lot::lock_api::{self, RawMutexFair, RawMutexTimed};
 
-use crate::raw::{Wait, fair, plain, take, timed};
+use crate::raw::{self, Wait, fair, plain, take, timed};
 
 /// [`parking_lot::RawMutex`], whose waits are recorded with the thread that held the lock.
 pub type RawMutex = WatchedRawMutex<parking_lot::RawMutex>;
@@ -67,23 +67,20 @@ impl<R: Timed> WatchedRawMutex<R> {
     #[cold]
     #[inline(never)]
     fn take_watched(&self, deadline: Option<Instant>) -> bool {
-        if self.take_raw(Wait::No) {
-            return self.begins(true);
-        }
-        let attempt = || self.take_raw(Wait::No).then_some(true);
-        let block = || self.take_raw(Wait::until(deadline));
-        let hold = |is_taken: &bool| _ = self.begins(*is_taken);
-        let of = self.of.name();
-        self.watch.wait(of, deadline, attempt, block, hold)
+        let of = || self.of.name();
+        let take = |wait| self.take_raw(wait);
+        let claim = Claim::Alone(&self.watch);
+        raw::take_watched(claim, of, deadline, take, |is_taken| {
+            self.begins(is_taken);
+        })
     }
 
-    /// The calling thread has taken the lock, if that is true. Gives the same.
+    /// The calling thread has the lock now, if that is true.
     #[inline(always)]
-    pub(crate) fn begins(&self, is_taken: bool) -> bool {
+    pub(crate) fn begins(&self, is_taken: bool) {
         if is_taken {
             self.watch.hold();
         }
-        is_taken
     }
 
     /// The calling thread is about to give the lock back.

@@ -3,14 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{Origin, SharedWatch, TypeName, TypeOf, is_on};
+use fdr::sync::raw::{Claim, Origin, SharedWatch, TypeName, TypeOf, is_on};
 use parking_lot::lock_api::{
     self, RawRwLock as _, RawRwLockDowngrade, RawRwLockFair, RawRwLockRecursive,
     RawRwLockRecursiveTimed, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
     RawRwLockUpgradeFair, RawRwLockUpgradeTimed,
 };
 
-use crate::raw::{Wait, fair, plain, take, timed};
+use crate::raw::{self, Wait, fair, plain, take, timed};
 use crate::readers;
 
 /// [`parking_lot::RawRwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader
@@ -79,12 +79,7 @@ impl RawRwLock {
     #[inline(always)]
     fn take(&self, right: Right, wait: Wait) -> bool {
         if is_on() {
-            let deadline = wait.deadline();
-            return match right {
-                Write => self.write_watched(deadline),
-                Upgrade => self.upgrade_watched(deadline),
-                Read | ReadRecursive | ReadUpgradable => self.read_watched(right, deadline),
-            };
+            return self.take_watched(right, wait.deadline());
         }
         let is_taken = self.take_raw(right, wait);
         if is_taken && right == Upgrade {
@@ -104,52 +99,30 @@ impl RawRwLock {
         is_taken
     }
 
-    /// Waits until the thread may read, at most until the deadline. True: it may.
+    /// Waits for the lock, at most until the deadline. True: the thread has it. An upgradable reader that waits to write
+    /// is no reader meanwhile, but is one again if the deadline comes first.
     #[cold]
     #[inline(never)]
-    fn read_watched(&self, right: Right, deadline: Option<Instant>) -> bool {
-        let mut is_taken = self.take_raw(right, Wait::No);
-        if !is_taken {
-            let attempt = || self.take_raw(right, Wait::No).then_some(true);
-            let block = || self.take_raw(right, Wait::until(deadline));
-            let of = self.of.name();
-            is_taken = self.watch.wait_to_read(of, deadline, attempt, block);
+    fn take_watched(&self, right: Right, deadline: Option<Instant>) -> bool {
+        if right == Upgrade {
+            readers::end(&self.watch);
         }
-        self.begins(is_taken, Read)
-    }
-
-    /// Waits until the thread may write, at most until the deadline. True: it may.
-    #[cold]
-    #[inline(never)]
-    fn write_watched(&self, deadline: Option<Instant>) -> bool {
-        self.take_alone(Write, deadline)
-    }
-
-    /// Waits until an upgradable reader may write, at most until the deadline. True: it may. False: it reads.
-    #[cold]
-    #[inline(never)]
-    fn upgrade_watched(&self, deadline: Option<Instant>) -> bool {
-        readers::end(&self.watch);
-        let is_taken = self.take_alone(Upgrade, deadline);
-        self.begins(!is_taken, ReadUpgradable);
+        let claim = match right.is_alone() {
+            true => Claim::Write(&self.watch),
+            false => Claim::Read(&self.watch),
+        };
+        let of = || self.of.name();
+        let take = |wait| self.take_raw(right, wait);
+        let is_taken = raw::take_watched(claim, of, deadline, take, |is_taken| {
+            self.begins(is_taken, right);
+        });
+        self.begins(!is_taken && right == Upgrade, ReadUpgradable);
         is_taken
     }
 
+    /// The calling thread has the lock now, if that is true.
     #[inline(always)]
-    fn take_alone(&self, right: Right, deadline: Option<Instant>) -> bool {
-        if self.take_raw(right, Wait::No) {
-            return self.begins(true, Write);
-        }
-        let attempt = move || self.take_raw(right, Wait::No).then_some(true);
-        let block = move || self.take_raw(right, Wait::until(deadline));
-        let hold = |is_taken: &bool| _ = self.begins(*is_taken, Write);
-        let of = self.of.name();
-        self.watch.wait(of, deadline, attempt, block, hold)
-    }
-
-    /// The calling thread has taken the lock, if that is true. Gives the same.
-    #[inline(always)]
-    fn begins(&self, is_taken: bool, right: Right) -> bool {
+    fn begins(&self, is_taken: bool, right: Right) {
         if is_taken && right.is_alone() {
             // A reader may have given its lock back on another thread.
             self.watch.remove_all();
@@ -157,7 +130,6 @@ impl RawRwLock {
         } else if is_taken {
             readers::begin(&self.watch);
         }
-        is_taken
     }
 
     /// The calling thread is about to give the lock back.
@@ -207,16 +179,9 @@ unsafe impl RawRwLockRecursive for RawRwLock {
 
 // SAFETY: as above.
 unsafe impl RawRwLockUpgrade for RawRwLock {
-    plain! { lock_upgradable, try_lock_upgradable, unlock_upgradable: ReadUpgradable; }
-
-    #[inline]
-    unsafe fn upgrade(&self) {
-        self.take(Upgrade, Wait::Forever);
-    }
-
-    #[inline]
-    unsafe fn try_upgrade(&self) -> bool {
-        self.try_to_take(Upgrade)
+    plain! {
+        lock_upgradable, try_lock_upgradable, unlock_upgradable: ReadUpgradable;
+        [unsafe] upgrade, try_upgrade: Upgrade;
     }
 }
 
@@ -238,16 +203,9 @@ unsafe impl RawRwLockRecursiveTimed for RawRwLock {
 
 // SAFETY: as above.
 unsafe impl RawRwLockUpgradeTimed for RawRwLock {
-    timed! { try_lock_upgradable_for, try_lock_upgradable_until: ReadUpgradable; }
-
-    #[inline]
-    unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
-        self.take(Upgrade, Wait::For(timeout))
-    }
-
-    #[inline]
-    unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {
-        self.take(Upgrade, Wait::Until(timeout))
+    timed! {
+        try_lock_upgradable_for, try_lock_upgradable_until: ReadUpgradable;
+        [unsafe] try_upgrade_for, try_upgrade_until: Upgrade;
     }
 }
 

@@ -22,7 +22,7 @@ lock! {
     /// }
     /// assert_eq!(routes.read().len(), 2);
     /// ```
-    RwLock = RwLock<RawRwLock>
+    RwLock, const_rwlock = RwLock<RawRwLock>
 }
 
 /// A right to read the value of a [`RwLock`], which ends when it is dropped.
@@ -45,12 +45,6 @@ pub type MappedRwLockWriteGuard<'a, T> = lock_api::MappedRwLockWriteGuard<'a, Ra
 pub use parking_lot::lock_api::{
     ArcRwLockReadGuard, ArcRwLockUpgradableReadGuard, ArcRwLockWriteGuard,
 };
-
-/// As [`RwLock::new`].
-#[track_caller]
-pub const fn const_rwlock<T>(value: T) -> RwLock<T> {
-    RwLock::new(value)
-}
 
 methods! { RwLock: RwLockReadGuard<'_, T>, ArcRwLockReadGuard<RawRwLock, T>:
     /// Waits until the thread may read. A thread that reads already may wait for ever.

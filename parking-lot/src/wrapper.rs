@@ -3,30 +3,25 @@
 //! `named` is new. `Deref` would not give paths such as `Mutex::lock`, nor methods of an `Arc`. So the methods are
 //! listed again.
 
-/// `$Lock` is `lock_api`'s `$Inner`, of a `$Raw`, and of `$with`.
+/// `$Lock` is `lock_api`'s `$Inner`, of a `$Raw`, and of `$with`. The function `$const_new` makes one.
 macro_rules! lock {
     (
         $(#[$doc:meta])*
-        $Lock:ident = $Inner:ident<$Raw:ident $(, $With:ty)?> $(, $with:expr)?
+        $Lock:ident, $const_new:ident = $Inner:ident<$Raw:ident $(, $With:ty)?> $(, $with:expr)?
     ) => {
         $(#[$doc])*
         #[repr(transparent)]
         pub struct $Lock<T: ?Sized>($crate::lock_api::$Inner<$Raw, $($With,)? T>);
 
+        fdr::sync::raw::lock_constructors!($Lock: 0);
+
+        #[doc = concat!("As [`", stringify!($Lock), "::new`].")]
+        #[track_caller]
+        pub const fn $const_new<T>(value: T) -> $Lock<T> {
+            $Lock::new(value)
+        }
+
         impl<T> $Lock<T> {
-            /// A new lock. Its name is its type, and the place of this call.
-            #[inline]
-            #[track_caller]
-            pub const fn new(value: T) -> $Lock<T> {
-                $Lock::with_origin(fdr::sync::raw::Origin::here(), value)
-            }
-
-            /// A new lock with that name.
-            #[inline]
-            pub const fn named(name: &'static str, value: T) -> $Lock<T> {
-                $Lock::with_origin(fdr::sync::raw::Origin::named(name), value)
-            }
-
             #[inline]
             const fn with_origin(origin: fdr::sync::raw::Origin, value: T) -> $Lock<T> {
                 let raw = $Raw::new(origin, core::any::type_name::<$Lock<T>>);
@@ -70,26 +65,6 @@ macro_rules! lock {
             #[inline]
             fn deref(&self) -> &Self::Target {
                 &self.0
-            }
-        }
-
-        impl<T: Default> Default for $Lock<T> {
-            #[track_caller]
-            fn default() -> $Lock<T> {
-                $Lock::new(T::default())
-            }
-        }
-
-        impl<T> From<T> for $Lock<T> {
-            #[track_caller]
-            fn from(value: T) -> $Lock<T> {
-                $Lock::new(value)
-            }
-        }
-
-        impl<T: ?Sized + core::fmt::Debug> core::fmt::Debug for $Lock<T> {
-            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-                self.0.fmt(f)
             }
         }
 

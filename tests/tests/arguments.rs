@@ -4,11 +4,12 @@ use std::ffi::OsStr;
 
 use fdr_formats::notes::{ERROR, Note, NoteKind, RESULT};
 use fdr_tests::support::endless::only_ring;
-use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::Value;
+
+use crate::events::record_rounds;
 
 const ALL: &str = "FDR=*,-arguments::left?out";
 
@@ -17,17 +18,7 @@ fn program(folder: &Folder, variables: &str) -> Program {
 }
 
 fn record(folder: &Folder, variables: &str, rounds: u64) -> Trace {
-    let outcome = program(folder, variables)
-        .args(&[&rounds.to_string()])
-        .run()
-        .ok();
-    assert!(!outcome.stdout.contains("evaluated"), "{}", outcome.stdout);
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
-    let statistics = facts::statistics(&outcome.stdout);
-    assert!(facts::total(&statistics) <= trace.asked_for());
-    trace
+    record_rounds(program(folder, variables), folder, rounds).0
 }
 
 /// Each note of a call as the call's function, without the crate, and the fields. Checks that it is the innermost open
@@ -283,9 +274,7 @@ fn open_calls_keep_their_arguments() {
         let _ = fdr(&[&words[..], &[snapshot.as_os_str()]].concat());
         let _ = fdr(&["ctl", &pid, "dump"].map(OsStr::new));
         for name in ["snapshot.fdr", "dump.fdr"] {
-            let path = folder.join(name);
-            verify(&path);
-            let trace = Trace::read(&path);
+            let trace = Trace::verified(&folder.join(name));
             let notes = notes(&trace, trace.thread("arguments"));
             let open = nested(2, false);
             assert!(

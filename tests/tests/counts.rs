@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use fdr::{Statistics, ThreadStatistics};
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::script::Script;
 use fdr_tests::support::trace::Trace;
 
@@ -77,9 +77,7 @@ fn check_with(variables: &str, chunks: u64) {
     assert_eq!(counted.len(), 3, "{outcome:?}");
     assert_eq!(facts::total(&statistics), 2 * counted.values().sum::<u64>());
     assert_eq!(statistics.threads.len(), 3, "{statistics:?}");
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     assert_eq!(trace.threads.len(), 3);
     for (made, stats) in threads.iter().zip(ordered(&statistics)) {
         let lane = trace.thread(made.name);
@@ -223,9 +221,7 @@ fn threads_without_room_are_counted() {
         if mode == "full" {
             assert_eq!(statistics.missing.threads, 0, "{statistics:?}");
         }
-        let path = folder.only_trace();
-        verify(&path);
-        let trace = Trace::read(&path);
+        let trace = Trace::verified(&folder.only_trace());
         for lane in &trace.threads {
             let _ = lane.checked_counts();
         }
@@ -306,9 +302,7 @@ fn threads_competing_for_regions_lose_no_count() {
     let calls: u64 = (0..30).map(|seed| 12 * (3 + seed * 40)).sum();
     assert_eq!(facts::total(&statistics), 2 * calls, "{statistics:?}");
     assert!(statistics.missing.threads > 0, "{statistics:?}");
-    let path = folder.only_trace();
-    verify(&path);
-    for lane in Trace::read(&path).threads {
+    for lane in Trace::verified(&folder.only_trace()).threads {
         let _ = lane.checked_counts();
     }
 }

@@ -40,9 +40,7 @@ fn check_course(trace: &Trace, thread: &str) {
 
 /// The only thing in the folder: a trace that is whole.
 fn only_whole_trace(folder: &Folder) -> Trace {
-    let path = folder.only_trace();
-    verify(&path);
-    Trace::read(&path)
+    Trace::verified(&folder.only_trace())
 }
 
 /// The reason, without the numbers of this very run.

@@ -14,22 +14,20 @@ fn program(folder: &Folder, variables: &str) -> Program {
     Program::new(env!("CARGO_BIN_EXE_events"), folder).set(variables)
 }
 
-fn record(folder: &Folder, variables: &str, rounds: u64) -> Trace {
-    let outcome = program(folder, variables)
-        .args(&[&rounds.to_string()])
-        .run()
-        .ok();
+/// The trace of a program that makes so many rounds, and what it prints. It evaluates nothing that is off.
+pub(crate) fn record_rounds(program: Program, folder: &Folder, rounds: u64) -> (Trace, String) {
+    let outcome = program.args(&[&rounds.to_string()]).run().ok();
     assert!(!outcome.stdout.contains("evaluated"), "{}", outcome.stdout);
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
-    // Its argument left the function before the event could be made, if the event was on.
-    assert_eq!(
-        outcome.stdout.contains("left true"),
-        variables.contains(ALL)
-    );
+    let trace = Trace::verified(&folder.only_trace());
     let statistics = facts::statistics(&outcome.stdout);
     assert!(facts::total(&statistics) <= trace.asked_for());
+    (trace, outcome.stdout)
+}
+
+fn record(folder: &Folder, variables: &str, rounds: u64) -> Trace {
+    let (trace, stdout) = record_rounds(program(folder, variables), folder, rounds);
+    // Its argument left the function before the event could be made, if the event was on.
+    assert_eq!(stdout.contains("left true"), variables.contains(ALL));
     trace
 }
 

@@ -42,9 +42,7 @@ fn take(names: &mut Vec<String>, beginning: &str, end: &str) -> String {
 
 /// The parent's trace in the folder, which must hold its own twenty calls and nothing else.
 fn parents_trace(folder: &Folder) -> Trace {
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     assert_eq!(
         trace.calls().into_iter().collect::<Vec<_>>(),
         [("forks::work".to_owned(), 20)]
@@ -186,9 +184,7 @@ fn children_beside_dumps_neither_hang_nor_interfere() {
         assert_eq!(ring.threads[0].edges.len() as u64, records);
     }
     assert_eq!(names, ["last.fdr"], "{outcome:?}");
-    let path = folder.join("last.fdr");
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.join("last.fdr"));
     assert!(
         !trace.calls().contains_key("forks::childs_work"),
         "{:?}",
@@ -297,8 +293,7 @@ fn started_programs_are_recorded_apart() {
     );
     let mut processes: Vec<Option<u64>> = Vec::new();
     for path in paths {
-        verify(&path);
-        let trace = Trace::read(&path);
+        let trace = Trace::verified(&path);
         assert_eq!(trace.calls()["forks::work"], 20);
         processes.push(trace.info.process);
     }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::ring_file::RingFile;
 use fdr_tests::support::trace::Trace;
 
@@ -36,9 +36,7 @@ fn only(folder: &Folder, part: &str, end: &str) -> PathBuf {
 
 /// The trace of a process. It must have `records` records, and the process id `pid`.
 fn trace_of(folder: &Folder, pid: u32, records: u64) -> Trace {
-    let path = only(folder, &format!("forks_odd.{pid}."), ".fdr");
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&only(folder, &format!("forks_odd.{pid}."), ".fdr"));
     assert_eq!(trace.info.process, Some(u64::from(pid)));
     assert_eq!(trace.asked_for(), records);
     trace
@@ -118,9 +116,10 @@ fn raw_fork_children_leave_the_parents_ring() {
     // What is left of the chunk that its parent was in.
     assert!(in_parents < 8186, "{in_parents}");
     let parent = fact(&outcome, "pid") as u32;
-    let path = only(&folder, &format!("forks_odd.{parent}."), ".fdr");
-    verify(&path);
-    assert_eq!(Trace::read(&path).asked_for(), 40 + in_parents);
+    assert_eq!(
+        Trace::verified(&only(&folder, &format!("forks_odd.{parent}."), ".fdr")).asked_for(),
+        40 + in_parents
+    );
 }
 
 #[test]
@@ -156,9 +155,8 @@ fn a_daemon_is_recorded() {
         let children = children(&outcome);
         assert_eq!(children.len(), 2);
         for (pid, records) in children {
-            let path = folder.join(&format!("some/traces/forks_odd.{pid}.1.fdr"));
-            verify(&path);
-            let trace = Trace::read(&path);
+            let trace =
+                Trace::verified(&folder.join(&format!("some/traces/forks_odd.{pid}.1.fdr")));
             assert_eq!(trace.info.process, Some(u64::from(pid)));
             assert_eq!(trace.asked_for(), records);
         }

@@ -22,9 +22,7 @@ fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
 /// Runs the program, and reads its trace.
 fn record(folder: &Folder, variables: &str, scenario: &str) -> Trace {
     let _ = program(folder, variables, scenario).run().ok();
-    let path = folder.only_trace();
-    verify(&path);
-    Trace::read(&path)
+    Trace::verified(&folder.only_trace())
 }
 
 /// What `fdr` prints as JSON.
@@ -117,7 +115,7 @@ pub(crate) fn waits(trace: &Trace, thread: &str) -> Vec<State> {
 }
 
 /// Each wait of the trace has two notes that say the same. No holder is in a traced function.
-pub(crate) fn check_both_notes(trace: &Trace, variables: &str) {
+fn check_both_notes(trace: &Trace, variables: &str) {
     let (mut with_name, mut without) = (0, 0);
     for lane in &trace.threads {
         let mut named = HashSet::new();
@@ -357,42 +355,52 @@ fn moments_before_a_wait_show_none() {
     assert_eq!(rows.len(), 1, "{within}");
 }
 
-#[test]
-fn locks_that_nobody_waits_for_leave_nothing() {
+/// The program runs a scenario in a folder with these variables.
+pub(crate) type ProgramOf = fn(&Folder, &str, &str) -> Program;
+
+/// Locks without waits leave nothing. While recording is off there is no trace, and the result is the same.
+pub(crate) fn check_quiet(name: &str, program: ProgramOf, locks: &[&str]) {
     for variables in ["FDR=*", "FDR=* FDR_KEEP=0"] {
-        let folder = Folder::new("locks-quiet");
-        let trace = record(&folder, variables, "quiet");
+        let folder = Folder::new(&format!("{name}-quiet"));
+        let _ = program(&folder, variables, "quiet").run().ok();
+        let trace = Trace::verified(&folder.only_trace());
         assert!(trace.threads.iter().all(|lane| lane.notes.is_empty()));
-        assert_eq!(trace.calls()["locks::short"], 1);
+        assert_eq!(trace.calls()[&format!("{name}::short")], 1);
         let names = trace.names();
-        assert!(
-            !names.contains(&"queue") && !names.contains(&"routes"),
-            "{names:?}"
-        );
+        assert!(!locks.iter().any(|lock| names.contains(lock)), "{names:?}");
     }
-    // Off: no trace, and the same result.
-    let folder = Folder::new("locks-off");
+    let folder = Folder::new(&format!("{name}-off"));
     let outcome = program(&folder, "", "quiet").run().ok();
     assert_eq!(outcome.stdout.trim(), "1000");
     assert_eq!(folder.names(), Vec::<String>::new());
 }
 
-#[test]
-fn contended_waits_have_both_notes() {
-    let wanted = "1200 1200\n1200\n[true, true, true] true\n";
+/// Each of many waits leaves both notes, and the program's results are the same while recording is off.
+pub(crate) fn check_busy(name: &str, program: ProgramOf, wanted: &str) {
     for variables in ["", "FDR=*", "FDR=* FDR_KEEP=0", "FDR=* FDR_BUFFER=128K"] {
-        let folder = Folder::new("locks-busy");
+        let folder = Folder::new(&format!("{name}-busy"));
         let outcome = program(&folder, variables, "busy").run().ok();
         assert_eq!(outcome.stdout, wanted, "{variables}");
         if variables.is_empty() {
             assert_eq!(folder.names(), Vec::<String>::new());
             continue;
         }
-        let path = folder.only_trace();
-        verify(&path);
-        let trace = Trace::read(&path);
-        check_both_notes(&trace, variables);
+        check_both_notes(&Trace::verified(&folder.only_trace()), variables);
     }
+}
+
+#[test]
+fn locks_that_nobody_waits_for_leave_nothing() {
+    check_quiet("locks", program, &["queue", "routes"]);
+}
+
+#[test]
+fn contended_waits_have_both_notes() {
+    check_busy(
+        "locks",
+        program,
+        "1200 1200\n1200\n[true, true, true] true\n",
+    );
 }
 
 #[test]

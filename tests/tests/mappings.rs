@@ -5,7 +5,7 @@ use std::fs;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::trace::Trace;
 
 const CHUNK: u64 = 64 * 1024;
@@ -106,9 +106,7 @@ fn records_are_made_without_mappings_left() {
     let folder = Folder::new("mapped-crowded");
     let outcome = run(&folder, "FDR=1", &["100", "crowded"]);
     assert!(fact(&outcome, "taken") > 10_000, "{outcome:?}");
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     assert_eq!(trace.threads.len(), 100);
     let counts = trace.threads.iter().map(|lane| lane.checked_counts());
     let (readable, dropped) = counts.fold((0, 0), |(readable, dropped), counts| {

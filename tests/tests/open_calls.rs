@@ -226,8 +226,7 @@ fn panics_are_named_and_come_first() {
     // The program's own hook says it, too.
     assert!(outcome.stderr.contains("thread 'worker-3'"), "{outcome:?}");
     let path = folder.join("1.fdr");
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&path);
     let thrower = trace.thread("worker-3").thread.id;
     assert_eq!(trace.info.failed_thread(), Some(thrower));
     assert_eq!(trace.names()[0], "worker-3");

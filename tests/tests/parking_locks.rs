@@ -6,11 +6,11 @@ use std::ffi::OsStr;
 use fdr_formats::notes::reason;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::{Program, fdr};
 use fdr_tests::support::trace::Trace;
 use serde_json::json;
 
-use crate::locks::{State, check_both_notes, json_of, lock, waiting, waits};
+use crate::locks::{State, check_busy, check_quiet, json_of, lock, waiting, waits};
 
 fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
     let program = Program::new(env!("CARGO_BIN_EXE_parking_locks"), folder);
@@ -21,9 +21,7 @@ fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
 fn record(scenario: &str, variables: &str) -> (Folder, Trace) {
     let folder = Folder::new(&format!("parking-locks-{scenario}"));
     let _ = program(&folder, variables, scenario).run().ok();
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     (folder, trace)
 }
 
@@ -148,36 +146,14 @@ fn a_deadlock_is_seen_while_it_lasts() {
 
 #[test]
 fn locks_that_nobody_waits_for_leave_nothing() {
-    for variables in ["FDR=*", "FDR=* FDR_KEEP=0"] {
-        let (_folder, trace) = record("quiet", variables);
-        assert!(trace.threads.iter().all(|lane| lane.notes.is_empty()));
-        assert_eq!(trace.calls()["parking_locks::short"], 1);
-        let names = trace.names();
-        for name in ["queue", "turns", "again", "routes"] {
-            assert!(!names.contains(&name), "{names:?}");
-        }
-    }
-    // Off: no trace, and the same result.
-    let folder = Folder::new("parking-locks-off");
-    let outcome = program(&folder, "", "quiet").run().ok();
-    assert_eq!(outcome.stdout.trim(), "1000");
-    assert_eq!(folder.names(), Vec::<String>::new());
+    check_quiet(
+        "parking_locks",
+        program,
+        &["queue", "turns", "again", "routes"],
+    );
 }
 
 #[test]
 fn contended_waits_have_both_notes() {
-    let wanted = "3200\n3200 3200\ntrue\n";
-    for variables in ["", "FDR=*", "FDR=* FDR_KEEP=0", "FDR=* FDR_BUFFER=128K"] {
-        let folder = Folder::new("parking-locks-busy");
-        let outcome = program(&folder, variables, "busy").run().ok();
-        assert_eq!(outcome.stdout, wanted, "{variables}");
-        if variables.is_empty() {
-            assert_eq!(folder.names(), Vec::<String>::new());
-            continue;
-        }
-        let path = folder.only_trace();
-        verify(&path);
-        let trace = Trace::read(&path);
-        check_both_notes(&trace, variables);
-    }
+    check_busy("parking_locks", program, "3200\n3200 3200\ntrue\n");
 }

@@ -7,7 +7,7 @@ use std::thread;
 use fdr_tests::example;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use fdr_tests::support::program::{Outcome, Program, fdr};
 use fdr_tests::support::trace::Trace;
 
 fn run(program: &str, folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
@@ -23,9 +23,7 @@ fn count(outcome: &Outcome, key: &str) -> u64 {
 fn checked(folder: &Folder, outcome: &Outcome, calls: u64) -> Trace {
     let statistics = facts::statistics(&outcome.stdout);
     assert_eq!(facts::total(&statistics), 2 * calls, "{statistics:?}");
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     for lane in &trace.threads {
         let counts = lane.checked_counts();
         let thread = statistics

@@ -7,7 +7,7 @@ use fdr_formats::source::{Source, drive};
 use fdr_formats::{Call, CpuId, Diagnostic, Mark, Sink, Thread, TraceInfo, registry};
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, verify};
+use fdr_tests::support::program::Program;
 use fdr_tests::support::trace::Trace;
 
 #[test]
@@ -63,9 +63,7 @@ fn handlers_that_record(seed: u64) {
             2 * (fact("stepped") + fact("handled")),
             "{variables}, seed {seed}: {statistics:?}"
         );
-        let path = folder.only_trace();
-        verify(&path);
-        let trace = Trace::read(&path);
+        let trace = Trace::verified(&folder.only_trace());
         let readable: u64 = trace
             .threads
             .iter()
@@ -101,9 +99,7 @@ fn handlers_that_record_events(cases: &[&str]) {
 pub(crate) fn has_each_event(stdout: &str, folder: &Folder, others: u64) {
     let fact = |key| facts::number::<u64>(&facts::only_line(stdout, key)[0]);
     assert!(fact("traps") > 5_000, "{stdout}");
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     let of_lane = |lane| trace.events(lane);
     let events: Vec<String> = trace.threads.iter().flat_map(of_lane).collect();
     for lane in &trace.threads {
@@ -153,9 +149,7 @@ fn handlers_poll_tasks_at_every_instruction() {
 pub(crate) fn has_each_task(stdout: &str, folder: &Folder, others: u64, has_totals: bool) {
     let fact = |key| facts::number::<u64>(&facts::only_line(stdout, key)[0]);
     assert!(fact("traps") > 5_000, "{stdout}");
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     let mut ended = std::collections::BTreeMap::new();
     for (_, _, kind, body) in trace.threads.iter().flat_map(|lane| &lane.notes) {
         let note = Note::decode(*kind, body).expect("a note");

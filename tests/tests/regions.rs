@@ -43,9 +43,7 @@ fn only(folder: &Folder, place: &str, end: &str) -> PathBuf {
 
 /// The trace that was written in the end.
 fn trace_in(folder: &Folder) -> Trace {
-    let path = only(folder, "out", ".fdr");
-    verify(&path);
-    Trace::read(&path)
+    Trace::verified(&only(folder, "out", ".fdr"))
 }
 
 /// The trace of the ring that a dead process left.
@@ -265,9 +263,7 @@ fn simultaneous_threads_record_everything() {
     let calls = facts::number::<u64>(&facts::only_line(&text, "calls")[0]);
     let statistics = facts::statistics(&text);
     assert_eq!(facts::total(&statistics), 2 * calls);
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     assert_eq!(trace.threads.len(), 192);
     let counts = trace.threads.iter().map(Lane::checked_counts);
     let readable: u64 = counts.map(|counts| counts.readable).sum();

@@ -3,7 +3,7 @@
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::ring_file::RingFile;
 use fdr_tests::support::trace::Trace;
 
@@ -54,9 +54,7 @@ fn roomless_records_are_counted_exactly() {
     let recorded: Vec<u64> = threads.iter().map(|thread| thread.1).collect();
     assert_eq!(recorded, [whole, whole, whole, 200], "{threads:?}");
     assert_eq!((threads[0].0, threads[3].0), ("t0", "t7"));
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     assert_eq!(trace.info.missing.dropped, dropped);
     assert_eq!(trace.asked_for(), records);
 }
@@ -104,9 +102,7 @@ fn handlers_that_record(clocks: &[&str]) {
         assert_eq!(statistics.threads.len(), 1, "{statistics:?}");
         assert_eq!(statistics.threads[0].name, "steps39");
         assert_eq!(statistics.missing.threads, 79);
-        let path = folder.only_trace();
-        verify(&path);
-        assert_eq!(Trace::read(&path).asked_for(), records);
+        assert_eq!(Trace::verified(&folder.only_trace()).asked_for(), records);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fdr_formats::notes::{Note, NoteKind, task_state};
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::{Program, fdr};
 use fdr_tests::support::trace::Trace;
 use serde_json::Value;
 
@@ -90,9 +90,7 @@ fn tasks_of(trace: &Trace) -> BTreeMap<u64, Task> {
 fn run(folder: &Folder, variables: &str, words: &[&str]) -> (Trace, String) {
     let program = Program::new(env!("CARGO_BIN_EXE_tasks"), folder);
     let outcome = program.set(variables).args(words).run().ok();
-    let path = folder.only_trace();
-    verify(&path);
-    (Trace::read(&path), outcome.stdout)
+    (Trace::verified(&folder.only_trace()), outcome.stdout)
 }
 
 /// The rows of `fdr report --tasks --json`, by name.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fdr_formats::notes::Note;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::{Program, fdr};
 use fdr_tests::support::trace::Trace;
 use serde_json::Value;
 
@@ -12,9 +12,7 @@ use serde_json::Value;
 fn run(folder: &Folder, mode: &str) -> Trace {
     let program = Program::new(env!("CARGO_BIN_EXE_tasks"), folder);
     let _ = program.set("FDR=* FDR_KEEP=0").args(&[mode]).run().ok();
-    let path = folder.only_trace();
-    verify(&path);
-    Trace::read(&path)
+    Trace::verified(&folder.only_trace())
 }
 
 fn json(folder: &Folder, words: &[&str]) -> Value {

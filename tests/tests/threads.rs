@@ -3,7 +3,7 @@
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::trace::Trace;
 
 fn strands(folder: &Folder, variables: &str, ways: &[&str]) -> Outcome {
@@ -26,9 +26,7 @@ fn all_counted(folder: &Folder, outcome: &Outcome, others: u64) -> Trace {
         "{}",
         outcome.stdout
     );
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     let lanes = trace.threads.iter();
     let recorded: u64 = lanes.map(|lane| lane.checked_counts().recorded).sum();
     let missing = trace.info.missing;

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use fdr_formats::notes::{Note, NoteKind, task_state};
 use fdr_tests::plugin;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::{Program, fdr};
 use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::{Value, json};
 
@@ -17,9 +17,7 @@ const SPANS: &str = env!("CARGO_BIN_EXE_spans");
 pub(crate) fn run(folder: &Folder, variables: &str, word: &str) -> (Trace, String) {
     let program = Program::new(SPANS, folder);
     let outcome = program.set(variables).args(&[word]).run().ok();
-    let path = folder.only_trace();
-    verify(&path);
-    let trace = Trace::read(&path);
+    let trace = Trace::verified(&folder.only_trace());
     for lane in &trace.threads {
         let _ = lane.checked_counts();
     }
@@ -359,8 +357,7 @@ fn spans_convert_to_ctf() {
         let path = folder.join(format);
         let words = ["convert", "-q", "--to", format, "-o"].map(OsStr::new);
         let _ = fdr(&[&words[..], &[path.as_os_str(), recorded.as_os_str()]].concat());
-        verify(&path);
-        let trace = Trace::read(&path);
+        let trace = Trace::verified(&path);
         story(&trace, trace.thread("spans"))
     });
     // Names of fields are those of the format.

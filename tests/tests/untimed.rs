@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::{Program, fdr};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::tool;
 use serde_json::Value;
@@ -61,9 +61,7 @@ fn untimed_calls_take_no_others_time() {
     ] {
         for rounds in [FEW, MANY] {
             let folder = Folder::new("untimed-order");
-            let path = record(&folder, rounds, variables);
-            verify(&path);
-            let trace = Trace::read(&path);
+            let trace = Trace::verified(&record(&folder, rounds, variables));
             let lane = trace.threads.first().expect("a thread");
             assert_eq!(
                 lane.checked_counts().recorded,

@@ -11,8 +11,8 @@ use super::stream::{Event, Reader};
 use crate::bytes::groups;
 use crate::facts::{self, Value};
 use crate::model::{
-    Account, Cause, Counts, CpuId, Function, FunctionId, FunctionKind, Module, Sample, State,
-    Switch, Thread, ThreadId, Ticks, TraceInfo,
+    Account, Cause, CpuId, Function, FunctionId, FunctionKind, Module, Sample, State, Switch,
+    Thread, ThreadId, Ticks, TraceInfo,
 };
 use crate::note_class::NoteClass;
 use crate::notes::MAX_FIELDS;
@@ -89,15 +89,7 @@ impl Facts {
     fn learn_thread(&mut self, fields: &mut Fields<'_, '_>) -> io::Result<()> {
         let place = self.thread(ThreadId(fields.number("id")));
         let bits = fields.number("known") as u8;
-        let counts = Counts {
-            recorded: fields.number("recorded"),
-            readable: fields.number("readable"),
-            overwritten: fields.number("overwritten"),
-            dropped: fields.number("dropped"),
-            synthetic_entries: fields.number("synthetic_entries"),
-            synthetic_exits: fields.number("synthetic_exits"),
-            summarised: 0,
-        };
+        let counts = facts::counts_of(|name| fields.number(name));
         let process = fields.number("process");
         let name = fields.text("name")?;
         let thread = &mut self.threads[place];

@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 
 use super::record::{CLASS, NAME, NOTE, POLL_EXIT, TASK, THREAD_STATE, plain};
 use crate::model::{FunctionId, TraceInfo};
-use crate::note_class::{NoteClass, describe, field_name, is_cut, is_string, kind, place};
+use crate::note_class::{NoteClass, describe, field_name, is_cut, is_string, kind, numbers, place};
 use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT, task_state};
 
 /// The first class that has a description.
@@ -266,52 +266,21 @@ pub(super) fn polled(kind: NoteKind, body: &[u8]) -> Option<(u64, u32)> {
 
 /// The fields of a note.
 fn put(note: &Note<'_>, info: &TraceInfo, out: &mut Vec<u8>) {
-    let long = |out: &mut Vec<u8>, number: u64| out.extend(number.to_le_bytes());
-    let name = |out: &mut Vec<u8>, id: u32| {
-        out.extend(id.to_le_bytes());
-        out.extend_from_slice(plain(name_of(info, id), EVENT_NAME).as_bytes());
-        out.push(0);
-    };
     match note {
         Note::Event { span, fields, .. } => {
             if *span != 0 {
-                long(out, *span);
+                out.extend(span.to_le_bytes());
             }
             fields.iter().for_each(|field| put_field(field, out));
         }
         Note::Arguments { fields, .. } => fields.iter().for_each(|field| put_field(field, out)),
-        Note::Task {
-            task,
-            parent,
-            by,
-            name: id,
-            state,
-            counted,
-            elapsed,
-            busy,
-            polls,
-        } => {
-            [*task, *parent, *by, *elapsed, *busy, *polls]
-                .iter()
-                .for_each(|number| long(out, *number));
-            out.extend([*counted, *state]);
-            name(out, *id);
-        }
-        Note::ThreadState {
-            object,
-            holder,
-            name: id,
-            state,
-            reason,
-            function,
-            waited,
-        } => {
-            [*object, *holder, *waited]
-                .iter()
-                .for_each(|number| long(out, *number));
-            out.extend(function.to_le_bytes());
-            out.extend([*state, *reason]);
-            name(out, *id);
+        Note::Task { .. } | Note::ThreadState { .. } => {
+            for (value, number) in note.numbers().iter().zip(numbers(note.kind())) {
+                out.extend_from_slice(&value.to_le_bytes()[..number.size]);
+            }
+            out.extend(note.name().to_le_bytes());
+            out.extend_from_slice(plain(name_of(info, note.name()), EVENT_NAME).as_bytes());
+            out.push(0);
         }
     }
 }

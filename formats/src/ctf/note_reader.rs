@@ -6,8 +6,9 @@ use std::io;
 use super::schema::{Event as Class, Kind};
 use super::stream::Reader;
 use super::types::{Field as Typed, Node, Slot};
-use crate::note_class::{NoteClass, is_cut, is_string, kind, place};
-use crate::notes::{Field, FieldValue, Note, NoteKind};
+use crate::note_class::{NoteClass, is_cut, is_string, kind, numbers};
+use crate::note_values::{Value, join};
+use crate::notes::{Note, NoteKind};
 
 /// Descriptions, by the numbers of their classes.
 pub(super) type Classes = HashMap<u64, NoteClass>;
@@ -34,108 +35,68 @@ pub(super) fn note(class: &Class, classes: &Classes, reader: &mut Reader<'_>) ->
 
 /// The note in an event of a described class.
 fn described(class: &NoteClass, fields: &Node, reader: &mut Reader<'_>) -> NoteResult {
-    let mut nodes = fields.fields().iter();
-    let span = match class.has_span() {
-        true => next(&mut nodes, reader),
-        false => Some(0),
-    };
-    let Some(span) = span else { return Ok(None) };
-    let mut values = Vec::new();
-    for &field in &class.fields {
-        let is_text = matches!(kind(field), 4 | 5);
-        let mut number = match is_text && is_string(field) {
-            true => None,
-            false => next(&mut nodes, reader),
-        };
-        let mut text = Vec::new();
-        if is_text {
-            if is_cut(field) {
-                number = next(&mut nodes, reader);
-            }
-            let node = nodes.next().map(|field| &field.node);
-            let Some(Node::Row { slot, .. } | Node::Text(slot)) = node else {
-                return Ok(None);
-            };
-            text = reader.row(*slot)?.to_vec();
-            if !is_cut(field) {
-                number = Some(text.len() as u64);
-            }
-        }
-        let Some(number) = number else {
-            return Ok(None);
-        };
-        values.push((field, number, text));
-    }
-    let fields = values.iter().map(|(about, number, text)| {
-        let value = value(kind(*about), *number, text)?;
-        let (name, place) = (*about as u32, place(*about));
-        Some(Field { name, place, value })
-    });
-    let Some(fields) = fields.collect::<Option<Vec<_>>>() else {
-        return Ok(None);
-    };
-    let note = match class.kind() {
-        Some(NoteKind::Event) => Note::Event {
-            name: (class.event >> 32) as u32,
-            form: (class.event >> 8) as u8,
-            level: (class.event >> 16) as u8,
-            span,
-            fields,
-        },
-        Some(NoteKind::Arguments) => Note::Arguments {
-            function: (class.event >> 32) as u32,
-            fields,
-        },
-        _ => return Ok(None),
-    };
-    Ok(encoded(&note))
+    let has_fields = matches!(
+        class.kind(),
+        Some(NoteKind::Event | NoteKind::Arguments) if !class.is_body()
+    );
+    Ok(match has_fields {
+        true => values(class, fields, reader)?.and_then(|values| join(class, &values)),
+        false => None,
+    })
 }
 
-fn value(kind: u8, number: u64, text: &[u8]) -> Option<FieldValue<'_>> {
-    Some(match kind {
-        0 => FieldValue::Unsigned(number),
-        1 => FieldValue::Signed(number as i64),
-        2 => FieldValue::Float(f64::from_bits(number)),
-        3 => FieldValue::Truth(number != 0),
-        4 => FieldValue::Text(text, number),
-        5 => FieldValue::Bytes(text, number),
-        6 => FieldValue::Address(number),
-        _ => return None,
-    })
+/// The values of such an event, in their order. `None`: it has no such values.
+fn values(
+    class: &NoteClass,
+    fields: &Node,
+    reader: &mut Reader<'_>,
+) -> io::Result<Option<Vec<Value<'static>>>> {
+    let mut nodes = fields.fields().iter();
+    let mut values = Vec::new();
+    if class.first_field() > 0 {
+        values.push(next(&mut nodes, reader).map(Value::Unsigned));
+    }
+    for &field in &class.fields {
+        if !matches!(kind(field), 4 | 5) {
+            let number = next(&mut nodes, reader);
+            values.push(number.map(|number| match kind(field) {
+                1 => Value::Signed(number as i64),
+                2 => Value::Float(f64::from_bits(number)),
+                3 => Value::Unsigned((number != 0).into()),
+                _ => Value::Unsigned(number),
+            }));
+            continue;
+        }
+        if !is_string(field) && next(&mut nodes, reader).is_none() {
+            return Ok(None);
+        }
+        if is_cut(field) {
+            values.push(next(&mut nodes, reader).map(Value::Unsigned));
+        }
+        values.push(match nodes.next().map(|field| &field.node) {
+            Some(Node::Row { slot, .. } | Node::Text(slot)) => {
+                Some(Value::Bytes(reader.row(*slot)?.to_vec().into()))
+            }
+            _ => None,
+        });
+    }
+    Ok(values.into_iter().collect())
 }
 
 /// The note in an event of one of the classes that every trace with notes has.
 fn of_kind(known: NoteKind, fields: &Node, reader: &mut Reader<'_>) -> NoteResult {
-    let number = |name: &str| {
-        fields
-            .number(name)
-            .map_or(0, |slot| reader.values.number(slot))
+    let value = |name: &str| {
+        let slot = fields.number(name);
+        slot.map_or(0, |slot| reader.values.number(slot))
     };
-    let name = number("name_id") as u32;
-    let state = number("state") as u8;
-    let note = match known {
-        NoteKind::Task => Note::Task {
-            task: number("task"),
-            parent: number("parent"),
-            by: number("woken_by"),
-            name,
-            state,
-            counted: number("counted") as u8,
-            elapsed: number("elapsed"),
-            busy: number("busy"),
-            polls: number("polls"),
-        },
-        _ => Note::ThreadState {
-            object: number("object"),
-            holder: number("holder"),
-            name,
-            state,
-            reason: number("reason") as u8,
-            function: number("function_id") as u32,
-            waited: number("waited"),
-        },
-    };
-    Ok(encoded(&note))
+    let mut values = numbers(known).iter().map(|number| match number.size {
+        8 => value(number.name),
+        // The name of a field with an id ends so.
+        4 => value(&format!("{}_id", number.name)) & u64::from(u32::MAX),
+        _ => value(number.name) & u64::from(u8::MAX),
+    });
+    let note = Note::from_numbers(known, value("name_id") as u32, || values.next());
+    Ok(note.and_then(|note| Some((known, note.encode()?))))
 }
 
 /// The note in an event that has its bytes.
@@ -144,10 +105,6 @@ fn raw(kind: Slot, data: Slot, reader: &mut Reader<'_>) -> NoteResult {
     let body = reader.row(data)?.to_vec();
     let is_note = kind.filter(|&kind| Note::decode(kind, &body).is_some());
     Ok(is_note.map(|kind| (kind, body)))
-}
-
-fn encoded(note: &Note<'_>) -> Option<(NoteKind, Vec<u8>)> {
-    Some((note.kind(), note.encode()?))
 }
 
 /// The number in the next field.

@@ -36,7 +36,7 @@
 //!
 //! A text is u32 bytes, then UTF-8. `note_classes` has further classes, which only traces with notes have.
 
-use crate::facts::{Fact, Names, Value};
+use crate::facts::{Fact, Names, Value, of_counts};
 use crate::identity::Part;
 use crate::model::{Function, Thread, TraceInfo};
 use crate::note_class::NoteClass;
@@ -362,15 +362,7 @@ pub(super) fn thread(time: u64, thread: &Thread, out: &mut Vec<u8>) {
     out.push(process | counts);
     out.extend(thread.process.unwrap_or_default().to_le_bytes());
     text(&thread.name, out);
-    let counts = thread.counts.unwrap_or_default().without_summaries();
-    for count in [
-        counts.recorded,
-        counts.readable,
-        counts.overwritten,
-        counts.dropped,
-        counts.synthetic_entries,
-        counts.synthetic_exits,
-    ] {
+    for (_, count) in of_counts(&thread.counts.unwrap_or_default()) {
         out.extend(count.to_le_bytes());
     }
 }

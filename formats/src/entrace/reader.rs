@@ -6,7 +6,6 @@
 //! nest. Memory is then 16 bytes an entry during the decoding.
 
 use std::io;
-use std::ops::ControlFlow;
 
 use super::decode::{self, ThreadBatches};
 use super::index::{self, Index};
@@ -15,10 +14,10 @@ use super::names;
 use super::record::{Entry, Kind, MAX_ENTRY, Value, decode_entry};
 use super::scan::{self, Flow, Frame};
 use crate::bytes::{ReadAt, Window};
-use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Edge, FunctionId, Mark, Ticks, TraceInfo};
+use crate::error::Error;
+use crate::model::{Call, Edge, FunctionId, Mark, Ticks};
 use crate::sink::Sink;
-use crate::source::{Record, Source};
+use crate::source::one_lane;
 
 /// An ENTRACE file, opened and indexed.
 pub struct EntraceSource {
@@ -43,38 +42,14 @@ impl EntraceSource {
     }
 }
 
-impl Source for EntraceSource {
-    fn info(&self) -> &TraceInfo {
-        &self.index.info
-    }
-
-    fn diagnostics(&self) -> &[Diagnostic] {
-        &self.index.diagnostics
-    }
-
-    fn lane_bytes(&self, _: usize) -> u64 {
-        self.index.layout.size
-    }
-
-    fn decode(
-        &self,
-        lane: usize,
-        sink: &mut dyn Sink,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error> {
-        if lane > 0 {
-            return Ok(());
-        }
-        if self.index.timed {
-            decode::decode(&*self.bytes, &self.index, sink, progress)
-        } else {
-            decode_by_tree(&*self.bytes, &self.index, sink, progress)
-        }
-    }
-
-    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
-        list::records(&*self.bytes, &self.index, visit)
-    }
+one_lane! {
+    EntraceSource, this:
+    size: this.index.layout.size,
+    decode(sink, progress): match this.index.timed {
+        true => decode::decode(&*this.bytes, &this.index, sink, progress),
+        false => decode_by_tree(&*this.bytes, &this.index, sink, progress),
+    },
+    records(visit): list::records(&*this.bytes, &this.index, visit),
 }
 
 const WINDOW: usize = 64 * 1024;

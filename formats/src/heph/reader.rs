@@ -1,8 +1,6 @@
 //! The `Source` of Heph files, and the second pass: calls and marks of all threads go into a sink, in order of time per
 //! thread. A call's other attributes are read again from the file when its entry is due.
 
-use std::ops::ControlFlow;
-
 use super::decoder_state::DecoderState;
 use super::details::Attributes;
 use super::index::{self, Index};
@@ -10,10 +8,9 @@ use super::list;
 use super::scan::Walker;
 use crate::bytes::ReadAt;
 use crate::edges::EdgeSorter;
-use crate::error::{Diagnostic, Error};
-use crate::model::TraceInfo;
+use crate::error::Error;
 use crate::sink::Sink;
-use crate::source::{Record, Source};
+use crate::source::one_lane;
 
 /// A Heph file, opened and indexed. It has one lane, because the threads' packets are mixed.
 pub struct HephSource {
@@ -32,38 +29,16 @@ impl HephSource {
     }
 }
 
-impl Source for HephSource {
-    fn info(&self) -> &TraceInfo {
-        &self.index.info
-    }
-
-    fn diagnostics(&self) -> &[Diagnostic] {
-        &self.index.diagnostics
-    }
-
-    fn lane_bytes(&self, lane: usize) -> u64 {
-        if lane == 0 { self.bytes.size() } else { 0 }
-    }
-
-    fn decode(
-        &self,
-        lane: usize,
-        sink: &mut dyn Sink,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error> {
-        if lane > 0 {
-            return Ok(());
-        }
-        all(&*self.bytes, &self.index, sink, progress)
-    }
-
-    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
-        list::records(&*self.bytes, &self.index, visit)
-    }
+one_lane! {
+    HephSource, this:
+    size: this.bytes.size(),
+    decode(sink, progress): all(&*this.bytes, &this.index, sink, progress),
+    records(visit): list::records(&*this.bytes, &this.index, visit),
 }
 
 /// The step of progress, in bytes.
 const STEP: u64 = 256 * 1024;
+
 /// Pushes all events into the sink.
 pub(super) fn all(
     bytes: &dyn ReadAt,

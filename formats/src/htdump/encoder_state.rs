@@ -11,7 +11,7 @@ use super::names::label_of;
 use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, endianness};
 use crate::bytes::ByteOrder;
 use crate::escaped::escape;
-use crate::facts::Value;
+use crate::facts::{Value, of_counts};
 #[cfg(feature = "read")]
 use crate::model::FunctionKind;
 use crate::model::{Function, FunctionId, Thread, TraceInfo};
@@ -276,7 +276,6 @@ impl Encoder {
 
     /// A thread, with its number in the file.
     pub(super) fn thread(&mut self, out: &mut Vec<u8>, number: u32, thread: &Thread) {
-        let counts = thread.counts.unwrap_or_default().without_summaries();
         let mut bits = if thread.process.is_some() {
             known::PROCESS
         } else {
@@ -285,19 +284,16 @@ impl Encoder {
         if thread.counts.is_some() {
             bits |= known::COUNTS;
         }
-        let _ = self
+        let mut record = self
             .begin(out, klass::THREAD, 0)
             .u32(number)
             .u64(thread.id.0)
             .u32(bits as u32)
             .u64(thread.process.unwrap_or_default())
-            .text(&text(thread.name.as_bytes()))
-            .u64(counts.recorded)
-            .u64(counts.readable)
-            .u64(counts.overwritten)
-            .u64(counts.dropped)
-            .u64(counts.synthetic_entries)
-            .u64(counts.synthetic_exits);
+            .text(&text(thread.name.as_bytes()));
+        for (_, count) in of_counts(&thread.counts.unwrap_or_default()) {
+            record = record.u64(count);
+        }
     }
 
     /// A function that is in the trace's table.

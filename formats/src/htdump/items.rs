@@ -13,9 +13,9 @@ use crate::bytes::ReadAt;
 use crate::edges::{Details, Item, ItemContent};
 use crate::error::Error;
 use crate::escaped::{unescape, unescape_text};
-use crate::facts::{Fact, Value};
+use crate::facts::{self, Fact, Value};
 use crate::model::{
-    self, Counts, CpuId, Function, FunctionId, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo,
+    self, CpuId, Function, FunctionId, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo,
 };
 use crate::sink::Sink;
 
@@ -249,15 +249,7 @@ pub(super) fn end(event: &Event<'_>) -> Option<Ticks> {
 /// The facts of a thread in our klass: its number in the file, and the thread.
 pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
     let bits = event.named("known");
-    let counts = Counts {
-        recorded: event.named("recorded"),
-        readable: event.named("readable"),
-        overwritten: event.named("overwritten"),
-        dropped: event.named("dropped"),
-        synthetic_entries: event.named("synthetic_entries"),
-        synthetic_exits: event.named("synthetic_exits"),
-        summarised: 0,
-    };
+    let counts = facts::counts_of(|name| event.named(name));
     let thread = Thread {
         id: ThreadId(event.named("thread")),
         process: (bits & known::PROCESS != 0).then(|| event.named("process")),

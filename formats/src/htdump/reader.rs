@@ -1,8 +1,6 @@
 //! The `Source` of HTDUMP files, and the second pass: records to events. The threads of a file are mixed, so the file
 //! is one lane. A sink gets each thread in runs.
 
-use std::ops::ControlFlow;
-
 use super::index::{self, Index, WINDOW};
 use super::items::{self, Lookup, Naming};
 use super::list;
@@ -10,10 +8,9 @@ use super::names::Replay;
 use super::scan::{Course, Step};
 use crate::bytes::ReadAt;
 use crate::edges::EdgeSorter;
-use crate::error::{Diagnostic, Error};
-use crate::model::TraceInfo;
+use crate::error::Error;
 use crate::sink::Sink;
-use crate::source::{Record, Source};
+use crate::source::one_lane;
 
 /// An HTDUMP file, opened and indexed. Its threads are mixed, so it is one lane.
 pub struct HtdumpSource {
@@ -32,34 +29,11 @@ impl HtdumpSource {
     }
 }
 
-impl Source for HtdumpSource {
-    fn info(&self) -> &TraceInfo {
-        &self.index.info
-    }
-
-    fn diagnostics(&self) -> &[Diagnostic] {
-        &self.index.diagnostics
-    }
-
-    fn lane_bytes(&self, lane: usize) -> u64 {
-        if lane == 0 { self.bytes.size() } else { 0 }
-    }
-
-    fn decode(
-        &self,
-        lane: usize,
-        sink: &mut dyn Sink,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error> {
-        if lane == 0 {
-            events(&*self.bytes, &self.index, sink, progress)?;
-        }
-        Ok(())
-    }
-
-    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
-        list::records(&*self.bytes, &self.index, visit)
-    }
+one_lane! {
+    HtdumpSource, this:
+    size: this.bytes.size(),
+    decode(sink, progress): events(&*this.bytes, &this.index, sink, progress),
+    records(visit): list::records(&*this.bytes, &this.index, visit),
 }
 
 /// Pushes the events of the file into the sink.

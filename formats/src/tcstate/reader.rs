@@ -2,7 +2,6 @@
 //! mixed, so the folder is one lane.
 
 use std::cmp::Reverse;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::index::{self, Index};
@@ -12,10 +11,10 @@ use super::record::Header;
 use super::scan::Scanner;
 use super::state::{self, State};
 use crate::bytes::FileBytes;
-use crate::error::{Diagnostic, Error};
-use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks, TraceInfo};
+use crate::error::Error;
+use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks};
 use crate::sink::Sink;
-use crate::source::{Record, Source};
+use crate::source::one_lane;
 
 /// A state history, opened and indexed.
 pub struct TcstateSource {
@@ -67,30 +66,9 @@ impl TcstateSource {
     fn scanner(&self) -> Scanner<'_> {
         Scanner::new(&self.bytes, &self.index.tree.kinds, self.index.bounds)
     }
-}
 
-impl Source for TcstateSource {
-    fn info(&self) -> &TraceInfo {
-        &self.index.info
-    }
-
-    fn diagnostics(&self) -> &[Diagnostic] {
-        &self.index.diagnostics
-    }
-
-    fn lane_bytes(&self, _lane: usize) -> u64 {
-        self.index.bounds.to - self.index.bounds.from
-    }
-
-    fn decode(
-        &self,
-        lane: usize,
-        sink: &mut dyn Sink,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error> {
-        if lane > 0 {
-            return Ok(());
-        }
+    /// Pushes all events into the sink.
+    fn events(&self, sink: &mut dyn Sink, progress: &(dyn Fn(u64) + Sync)) -> Result<(), Error> {
         let index = &self.index;
         let mut decoder = Decoder {
             index,
@@ -116,10 +94,13 @@ impl Source for TcstateSource {
         progress(scanner.offset() - reported);
         Ok(())
     }
+}
 
-    fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {
-        list::records(&self.folder, &self.bytes, &self.header, &self.index, visit)
-    }
+one_lane! {
+    TcstateSource, this:
+    size: this.index.bounds.to - this.index.bounds.from,
+    decode(sink, progress): this.events(sink, progress),
+    records(visit): list::records(&this.folder, &this.bytes, &this.header, &this.index, visit),
 }
 
 /// One thread, while it is decoded.

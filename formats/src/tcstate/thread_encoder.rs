@@ -355,22 +355,12 @@ impl ThreadEncoder {
 mod tests {
     use super::*;
 
-    fn edge(time: u64, function: u32, edge: Edge) -> Call {
-        Call {
-            time: Ticks(time),
-            function: FunctionId(function),
-            edge,
-            synthetic: false,
-            has_arguments: false,
-        }
-    }
-
     fn enter(time: u64, function: u32) -> Call {
-        edge(time, function, Edge::Entry)
+        Call::entry(Ticks(time), FunctionId(function))
     }
 
     fn exit(time: u64, function: u32) -> Call {
-        edge(time, function, Edge::Exit)
+        Call::exit(Ticks(time), FunctionId(function))
     }
 
     fn synthetic(call: Call) -> Call {

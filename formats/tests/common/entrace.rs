@@ -2,7 +2,6 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
 
 use fdr_formats::registry::target;
 use fdr_formats::sink::Losses;
@@ -13,12 +12,6 @@ use crate::common::{Event, ReadTrace as Trace, list, push, read, thread};
 
 /// Every target.
 pub const TARGETS: [&str; 6] = ["et", "iet", "iet-prefix", "et2", "iet2", "iet-prefix2"];
-
-pub fn golden(name: &str) -> Vec<u8> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden");
-    let path = PathBuf::from(folder).join(name);
-    std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
 
 /// Writes a file of that target; returns it and what was lost.
 pub fn write(

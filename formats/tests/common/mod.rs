@@ -11,7 +11,9 @@ pub mod htdump;
 pub mod ring;
 pub mod tcstate;
 
+use std::fs;
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,6 +24,30 @@ use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
     registry,
 };
+
+/// The golden file with this path in the folder of all golden files.
+pub fn golden(path: &str) -> Vec<u8> {
+    let path = golden_path(path);
+    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Where that file or folder is.
+pub fn golden_path(path: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden")).join(path)
+}
+
+/// What that file holds.
+pub fn read_golden(path: &str) -> ReadTrace {
+    read(&golden(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// An entry that attributes follow.
+pub fn with_arguments(call: Call) -> Event {
+    Event::Call(Call {
+        has_arguments: true,
+        ..call
+    })
+}
 
 /// An event, owned.
 #[derive(Clone, Debug, PartialEq)]

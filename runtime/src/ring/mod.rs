@@ -70,6 +70,22 @@ pub(crate) struct Options {
     pub(crate) template: fork_ring::Template,
 }
 
+#[cfg(test)]
+impl Options {
+    /// A ring of tests with regions of this many chunks, and this many chunks of all regions together.
+    pub(in crate::ring) fn of_chunks(buffer: u64, memory: u64) -> Options {
+        Options {
+            buffer: buffer * CHUNK as u64,
+            memory: memory * CHUNK as u64,
+            full: false,
+            keeps: false,
+            states: false,
+            clock: Kind::Monotonic,
+            template: &[],
+        }
+    }
+}
+
 /// A ring and its mapping.
 pub(crate) struct Ring {
     base: *mut u8,

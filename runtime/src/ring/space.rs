@@ -398,7 +398,6 @@ fn bring_in(slot: &Slot, chunks: u64, length: usize) {
 #[cfg(all(test, not(loom)))]
 pub(super) mod tests {
     use super::*;
-    use crate::clock::Kind;
     use crate::ring::Options;
     #[cfg(not(miri))]
     use crate::ring::layout::FUNCTIONS_STEP;
@@ -410,15 +409,7 @@ pub(super) mod tests {
         let path = CString::new(path.to_string_lossy().into_owned()).expect("no NUL");
         // Miri maps no files.
         let path = cfg!(not(interpreted)).then(|| &*Box::leak(path.into_boxed_c_str()));
-        let options = Options {
-            buffer: 8 * CHUNK as u64,
-            memory: 8 * regions * CHUNK as u64,
-            full: false,
-            keeps: false,
-            states: false,
-            clock: Kind::Monotonic,
-            template: &[],
-        };
+        let options = Options::of_chunks(8, 8 * regions);
         let (ring, trouble) = Ring::create(path, &options).expect("addresses");
         assert_eq!(trouble, None);
         // The mapping stays.
@@ -459,15 +450,7 @@ pub(super) mod tests {
     #[cfg(not(miri))]
     fn parts_without_space_are_out_of_reach() {
         let in_file = ring("accessible", 1000);
-        let options = Options {
-            buffer: 8 * CHUNK as u64,
-            memory: 8000 * CHUNK as u64,
-            full: false,
-            keeps: false,
-            states: false,
-            clock: Kind::Monotonic,
-            template: &[],
-        };
+        let options = Options::of_chunks(8, 8000);
         let (in_memory, trouble) = Ring::create(Some(c"/nowhere/x"), &options).expect("addresses");
         assert_eq!(trouble, Some(libc::ENOENT));
         for ring in [in_file, in_memory] {

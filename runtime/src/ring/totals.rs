@@ -525,7 +525,6 @@ impl Ring {
 #[cfg(all(test, not(loom), not(interpreted)))]
 mod tests {
     use super::*;
-    use crate::clock::Kind;
     use crate::ring::Options;
 
     const FIRST_ROWS: u32 = rows_in(FIRST);
@@ -533,13 +532,8 @@ mod tests {
     #[test]
     fn functions_without_space_share_a_row() {
         let options = Options {
-            buffer: 8 * CHUNK as u64,
-            memory: 12 * CHUNK as u64,
-            full: false,
             keeps: true,
-            states: false,
-            clock: Kind::Monotonic,
-            template: &[],
+            ..Options::of_chunks(8, 12)
         };
         let (ring, _) = Ring::create(None, &options).expect("addresses");
         let slot = ring.claim().expect("a slot");
@@ -576,13 +570,8 @@ mod tests {
     #[test]
     fn last_rows_are_for_long_calls() {
         let options = Options {
-            buffer: 64 * CHUNK as u64,
-            memory: 80 * CHUNK as u64,
-            full: false,
             keeps: true,
-            states: false,
-            clock: Kind::Monotonic,
-            template: &[],
+            ..Options::of_chunks(64, 80)
         };
         let (ring, _) = Ring::create(None, &options).expect("addresses");
         let slot = ring.claim().expect("a slot");

@@ -1,7 +1,6 @@
 //! The condition variable of the standard library, for [`Mutex`](super::Mutex). While recording is on, it knows who
 //! notified it last.
 
-use core::fmt;
 use core::time::Duration;
 use std::sync::{self, LockResult, PoisonError, WaitTimeoutResult};
 
@@ -81,30 +80,9 @@ pub struct Condvar {
     inner: sync::Condvar,
 }
 
+__fdr_condition_constructors!(Condvar: sync::Condvar);
+
 impl Condvar {
-    /// A new condition. Its name is the place of this call.
-    #[inline]
-    #[track_caller]
-    #[must_use]
-    pub const fn new() -> Condvar {
-        Condvar::with_origin(Origin::here())
-    }
-
-    /// A new condition with that name.
-    #[inline]
-    #[must_use]
-    pub const fn named(name: &'static str) -> Condvar {
-        Condvar::with_origin(Origin::named(name))
-    }
-
-    #[inline]
-    const fn with_origin(origin: Origin) -> Condvar {
-        Condvar {
-            condition: Condition::new(origin),
-            inner: sync::Condvar::new(),
-        }
-    }
-
     /// Gives the lock back and waits, as [`std::sync::Condvar::wait`].
     ///
     /// # Errors
@@ -202,18 +180,5 @@ impl Condvar {
                 (MutexGuard { held, inner }, result)
             })
         })
-    }
-}
-
-impl Default for Condvar {
-    #[track_caller]
-    fn default() -> Condvar {
-        Condvar::new()
-    }
-}
-
-impl fmt::Debug for Condvar {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
     }
 }

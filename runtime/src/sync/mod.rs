@@ -29,8 +29,12 @@
 //! | `mutex`, `rwlock`, `condvar`, [`mpsc`] | the types |
 //! | `raw` | the functions that the crate `fdr-parking-lot` needs |
 //! | `type_name` | the name of a type |
+//! | `wrapper` | what the types have in common, as macros |
 //! | `watch` | the holder of a lock; how each type records a wait |
 //! | `no_watch` | the twin of `watch` without the recorder: empty |
+
+#[macro_use]
+mod wrapper;
 
 mod condvar;
 pub mod mpsc;
@@ -91,9 +95,10 @@ fn attempt_result<G>(result: TryLockResult<G>) -> Option<LockResult<G>> {
     }
 }
 
-fn as_attempt<G>(result: Option<LockResult<G>>) -> TryLockResult<G> {
-    match result {
-        Some(result) => Ok(result?),
+/// The result of an attempt, with another guard.
+fn map_attempt<G, H>(result: TryLockResult<G>, make: impl FnOnce(G) -> H) -> TryLockResult<H> {
+    match attempt_result(result) {
+        Some(result) => Ok(map(result, make)?),
         None => Err(TryLockError::WouldBlock),
     }
 }

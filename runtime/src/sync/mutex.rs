@@ -2,11 +2,10 @@
 
 use core::any::type_name;
 use core::fmt;
-use core::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, TryLockResult};
 
-use super::watch::{Held, Origin, Watch, is_on};
-use super::{as_attempt, attempt_result, map, with_poison, without_poison};
+use super::watch::{Claim, Held, Origin, Watch, is_on};
+use super::{attempt_result, map_attempt, with_poison, without_poison};
 
 /// [`std::sync::Mutex`], whose waits are recorded with the thread that held the lock, and the function that this thread
 /// was in.
@@ -19,8 +18,10 @@ use super::{as_attempt, attempt_result, map, with_poison, without_poison};
 /// use fdr::sync::Mutex;
 ///
 /// static HITS: Mutex<u32> = Mutex::new(0);
+/// static QUEUE: Mutex<Vec<u32>> = Mutex::named("queue", Vec::new());
 ///
 /// *HITS.lock().unwrap() += 1;
+/// QUEUE.lock().unwrap().push(7);
 /// assert_eq!(*HITS.lock().unwrap(), 1);
 /// ```
 pub struct Mutex<T: ?Sized> {
@@ -38,38 +39,17 @@ pub struct MutexGuard<'a, T: ?Sized> {
 }
 
 impl<T> Mutex<T> {
-    /// A new lock. Its name is its type, and the place of this call.
     #[inline]
-    #[track_caller]
-    pub const fn new(value: T) -> Mutex<T> {
+    const fn with_origin(origin: Origin, value: T) -> Mutex<T> {
         Mutex {
-            watch: Watch::new(Origin::here()),
+            watch: Watch::new(origin),
             inner: sync::Mutex::new(value),
         }
-    }
-
-    /// A new lock with that name.
-    ///
-    /// # Examples
-    /// ```
-    /// static QUEUE: fdr::sync::Mutex<Vec<u32>> = fdr::sync::Mutex::named("queue", Vec::new());
-    /// ```
-    #[inline]
-    pub const fn named(name: &'static str, value: T) -> Mutex<T> {
-        Mutex {
-            watch: Watch::new(Origin::named(name)),
-            inner: sync::Mutex::new(value),
-        }
-    }
-
-    /// The value, as [`std::sync::Mutex::into_inner`].
-    ///
-    /// # Errors
-    /// If the lock is poisoned.
-    pub fn into_inner(self) -> LockResult<T> {
-        self.inner.into_inner()
     }
 }
+
+lock_of_std!(Mutex);
+guard_of_std!(mut MutexGuard);
 
 impl<T: ?Sized> Mutex<T> {
     /// Waits for the lock, as [`std::sync::Mutex::lock`].
@@ -95,95 +75,24 @@ impl<T: ?Sized> Mutex<T> {
     /// If a thread holds the lock, or it is poisoned.
     #[inline]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        let inner = attempt_result(self.inner.try_lock());
-        let guard = |inner| MutexGuard {
+        map_attempt(self.inner.try_lock(), |inner| MutexGuard {
             held: self.watch.held(),
             inner,
-        };
-        as_attempt(inner.map(|inner| map(inner, guard)))
-    }
-
-    /// Whether a thread panicked while it held the lock.
-    #[inline]
-    pub fn is_poisoned(&self) -> bool {
-        self.inner.is_poisoned()
-    }
-
-    /// From now on the lock is not poisoned.
-    #[inline]
-    pub fn clear_poison(&self) {
-        self.inner.clear_poison();
-    }
-
-    /// The value, without a lock, because no other thread has it.
-    ///
-    /// # Errors
-    /// If the lock is poisoned.
-    #[inline]
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.inner.get_mut()
+        })
     }
 
     #[cold]
     #[inline(never)]
     fn lock_watched(&self) -> (bool, sync::MutexGuard<'_, T>) {
         let attempt = || attempt_result(self.inner.try_lock());
-        let block = || self.inner.lock();
+        let block = |_| self.inner.lock();
         let hold = |_: &_| self.watch.hold();
         let of = type_name::<Mutex<T>>;
         let result = match attempt() {
             Some(result) => result,
-            None => self.watch.wait(of, None, attempt, block, hold),
+            None => Claim::Alone(&self.watch).wait(of, None, attempt, block, hold),
         };
         self.watch.hold();
         without_poison(result)
-    }
-}
-
-impl<T: Default> Default for Mutex<T> {
-    #[track_caller]
-    fn default() -> Mutex<T> {
-        Mutex::new(T::default())
-    }
-}
-
-impl<T> From<T> for Mutex<T> {
-    #[track_caller]
-    fn from(value: T) -> Mutex<T> {
-        Mutex::new(value)
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for Mutex<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-impl<T: ?Sized> Deref for MutexGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        &self.inner
-    }
-}
-
-impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.inner
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-impl<T: ?Sized + fmt::Display> fmt::Display for MutexGuard<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
     }
 }

@@ -3,8 +3,6 @@
 use core::marker::PhantomData;
 use std::time::Instant;
 
-use super::type_name::TypeName;
-
 /// Nothing is recorded.
 #[inline(always)]
 #[must_use]
@@ -83,26 +81,29 @@ impl Watch {
     }
 
     pub fn remove_all(&self) {}
+}
 
+/// A lock that a thread wants.
+pub enum Claim<'a> {
+    /// A lock that has no readers.
+    Alone(&'a Watch),
+    /// To write.
+    Write(&'a SharedWatch),
+    /// To read.
+    Read(&'a SharedWatch),
+}
+
+impl Claim<'_> {
+    /// Waits for the lock, because no wait is recorded.
     pub fn wait<R>(
-        &self,
-        of: TypeName,
+        self,
+        _of: impl Fn() -> &'static str,
         deadline: Option<Instant>,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
+        _attempt: impl Fn() -> Option<R>,
+        block: impl FnOnce(Option<Instant>) -> R,
         _hold: impl Fn(&R),
     ) -> R {
-        self.wait_to_read(of, deadline, attempt, block)
-    }
-
-    pub fn wait_to_read<R>(
-        &self,
-        _of: TypeName,
-        _deadline: Option<Instant>,
-        _attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-    ) -> R {
-        block()
+        block(deadline)
     }
 }
 

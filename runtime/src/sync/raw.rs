@@ -3,4 +3,8 @@
 
 pub use super::condvar::Condition;
 pub use super::type_name::{TypeName, TypeOf};
-pub use super::watch::{Origin, SharedWatch, Watch, is_on};
+pub use super::watch::{Claim, Origin, SharedWatch, Watch, is_on};
+pub use crate::{
+    __fdr_condition_constructors as condition_constructors,
+    __fdr_lock_constructors as lock_constructors,
+};

@@ -3,11 +3,10 @@
 
 use core::any::type_name;
 use core::fmt;
-use core::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, TryLockResult};
 
-use super::watch::{Held, Origin, Shared, SharedWatch, is_on};
-use super::{as_attempt, attempt_result, map, with_poison, without_poison};
+use super::watch::{Claim, Held, Origin, Shared, SharedWatch, is_on};
+use super::{attempt_result, map_attempt, with_poison, without_poison};
 
 /// [`std::sync::RwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader if
 /// there was only one. The default name is made as for a [`Mutex`](super::Mutex).
@@ -42,33 +41,18 @@ pub struct RwLockWriteGuard<'a, T: ?Sized> {
 }
 
 impl<T> RwLock<T> {
-    /// A new lock. Its name is its type, and the place of this call.
     #[inline]
-    #[track_caller]
-    pub const fn new(value: T) -> RwLock<T> {
+    const fn with_origin(origin: Origin, value: T) -> RwLock<T> {
         RwLock {
-            watch: SharedWatch::new(Origin::here()),
+            watch: SharedWatch::new(origin),
             inner: sync::RwLock::new(value),
         }
-    }
-
-    /// A new lock with that name.
-    #[inline]
-    pub const fn named(name: &'static str, value: T) -> RwLock<T> {
-        RwLock {
-            watch: SharedWatch::new(Origin::named(name)),
-            inner: sync::RwLock::new(value),
-        }
-    }
-
-    /// The value, as [`std::sync::RwLock::into_inner`].
-    ///
-    /// # Errors
-    /// If the lock is poisoned.
-    pub fn into_inner(self) -> LockResult<T> {
-        self.inner.into_inner()
     }
 }
+
+lock_of_std!(RwLock);
+guard_of_std!(RwLockReadGuard);
+guard_of_std!(mut RwLockWriteGuard);
 
 impl<T: ?Sized> RwLock<T> {
     /// Waits until the thread may read, as [`std::sync::RwLock::read`].
@@ -96,12 +80,10 @@ impl<T: ?Sized> RwLock<T> {
     /// If that is not possible, or the lock is poisoned.
     #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let inner = attempt_result(self.inner.try_read());
-        let guard = |inner| RwLockReadGuard {
+        map_attempt(self.inner.try_read(), |inner| RwLockReadGuard {
             _held: self.watch.shared(),
             inner,
-        };
-        as_attempt(inner.map(|inner| map(inner, guard)))
+        })
     }
 
     /// Waits until the thread may write, as [`std::sync::RwLock::write`].
@@ -127,44 +109,21 @@ impl<T: ?Sized> RwLock<T> {
     /// If a thread holds the lock, or it is poisoned.
     #[inline]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let inner = attempt_result(self.inner.try_write());
-        let guard = |inner| RwLockWriteGuard {
+        map_attempt(self.inner.try_write(), |inner| RwLockWriteGuard {
             _held: self.watch.held(),
             inner,
-        };
-        as_attempt(inner.map(|inner| map(inner, guard)))
-    }
-
-    /// Whether a thread panicked while it wrote.
-    #[inline]
-    pub fn is_poisoned(&self) -> bool {
-        self.inner.is_poisoned()
-    }
-
-    /// From now on the lock is not poisoned.
-    #[inline]
-    pub fn clear_poison(&self) {
-        self.inner.clear_poison();
-    }
-
-    /// The value, without a lock, because no other thread has it.
-    ///
-    /// # Errors
-    /// If the lock is poisoned.
-    #[inline]
-    pub fn get_mut(&mut self) -> LockResult<&mut T> {
-        self.inner.get_mut()
+        })
     }
 
     #[cold]
     #[inline(never)]
     fn read_watched(&self) -> (bool, sync::RwLockReadGuard<'_, T>, Shared<'_>) {
         let attempt = || attempt_result(self.inner.try_read());
-        let block = || self.inner.read();
+        let block = |_| self.inner.read();
         let of = type_name::<RwLock<T>>;
         let result = match attempt() {
             Some(result) => result,
-            None => self.watch.wait_to_read(of, None, attempt, block),
+            None => Claim::Read(&self.watch).wait(of, None, attempt, block, |_| {}),
         };
         let (is_poisoned, inner) = without_poison(result);
         (is_poisoned, inner, self.watch.shared())
@@ -174,70 +133,14 @@ impl<T: ?Sized> RwLock<T> {
     #[inline(never)]
     fn write_watched(&self) -> (bool, sync::RwLockWriteGuard<'_, T>) {
         let attempt = || attempt_result(self.inner.try_write());
-        let block = || self.inner.write();
+        let block = |_| self.inner.write();
         let hold = |_: &_| self.watch.hold();
         let of = type_name::<RwLock<T>>;
         let result = match attempt() {
             Some(result) => result,
-            None => self.watch.wait(of, None, attempt, block, hold),
+            None => Claim::Write(&self.watch).wait(of, None, attempt, block, hold),
         };
         self.watch.hold();
         without_poison(result)
-    }
-}
-
-impl<T: Default> Default for RwLock<T> {
-    #[track_caller]
-    fn default() -> RwLock<T> {
-        RwLock::new(T::default())
-    }
-}
-
-impl<T> From<T> for RwLock<T> {
-    #[track_caller]
-    fn from(value: T) -> RwLock<T> {
-        RwLock::new(value)
-    }
-}
-
-impl<T: ?Sized + fmt::Debug> fmt::Debug for RwLock<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
-    }
-}
-
-macro_rules! guard {
-    ($($guard:ident)+) => {
-        $(
-            impl<T: ?Sized> Deref for $guard<'_, T> {
-                type Target = T;
-
-                #[inline]
-                fn deref(&self) -> &T {
-                    &self.inner
-                }
-            }
-
-            impl<T: ?Sized + fmt::Debug> fmt::Debug for $guard<'_, T> {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    self.inner.fmt(f)
-                }
-            }
-
-            impl<T: ?Sized + fmt::Display> fmt::Display for $guard<'_, T> {
-                fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                    self.inner.fmt(f)
-                }
-            }
-        )+
-    };
-}
-
-guard!(RwLockReadGuard RwLockWriteGuard);
-
-impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.inner
     }
 }

@@ -21,12 +21,12 @@ impl TypeOf {
         }
     }
 
-    /// Gives the name of the type.
+    /// The name of the type. Empty without the recorder.
     #[must_use]
-    pub fn name(self) -> TypeName {
+    pub fn name(self) -> &'static str {
         #[cfg(all(feature = "record", target_os = "linux"))]
-        return self.name;
+        return (self.name)();
         #[cfg(not(all(feature = "record", target_os = "linux")))]
-        return || "";
+        return "";
     }
 }

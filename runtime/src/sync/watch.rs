@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use fdr_formats::notes::{reason, thread_state};
 
-use super::type_name::TypeName;
 use crate::primitive::AtomicU64;
 use crate::recorder::wait;
 use crate::site::CallSite;
@@ -135,36 +134,73 @@ impl Watch {
         wait::release(&self.owner);
     }
 
-    /// Waits for the lock, a value of the type `of`, which another thread holds. `attempt` tries to take it. `block`
-    /// waits at most until the deadline. `hold` gets the result of either, and calls [`Watch::hold`] if the thread now
-    /// holds the lock.
-    #[cold]
-    #[inline(never)]
-    pub fn wait<R>(
-        &self,
-        of: TypeName,
-        deadline: Option<Instant>,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-        hold: impl Fn(&R),
-    ) -> R {
-        let is_free = || self.has_no_owner();
-        let waiting = self.begin(of, None);
-        waiting.for_lock(deadline, is_free, attempt, block, hold)
-    }
-
     /// Whether no thread is known to have it alone.
     fn has_no_owner(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == 0
     }
+}
 
-    /// Begins a wait for the lock, which may have readers.
-    fn begin(&self, of: TypeName, readers: Option<&AtomicU64>) -> Waiting<'_> {
+/// A lock that a thread wants.
+#[derive(Clone, Copy)]
+pub enum Claim<'a> {
+    /// A lock that has no readers.
+    Alone(&'a Watch),
+    /// To write.
+    Write(&'a SharedWatch),
+    /// To read. The thread reports itself by [`SharedWatch::add`].
+    Read(&'a SharedWatch),
+}
+
+impl Claim<'_> {
+    /// Waits for the lock, which another thread holds, at most until the deadline. `of` gives the name of the lock's
+    /// type. `attempt` tries to take the lock, and `block` waits for it until the deadline. `hold` gets the result of
+    /// either. If the thread now has the lock, `hold` reports that to the watch.
+    ///
+    /// At first this spins for a short time, but not beyond the deadline, and tries to take the lock when no other
+    /// thread is known to have it.
+    #[cold]
+    #[inline(never)]
+    pub fn wait<R>(
+        self,
+        of: impl Fn() -> &'static str,
+        deadline: Option<Instant>,
+        attempt: impl Fn() -> Option<R>,
+        block: impl FnOnce(Option<Instant>) -> R,
+        hold: impl Fn(&R),
+    ) -> R {
+        let (watch, readers) = match self {
+            Claim::Alone(watch) => (watch, None),
+            Claim::Write(watch) | Claim::Read(watch) => (&watch.alone, Some(&watch.readers)),
+        };
         let holders = Holders {
-            owner: Some(&self.owner),
+            owner: Some(&watch.owner),
             readers,
         };
-        Waiting::new(&self.origin, of(), reason::LOCK, &holders)
+        let mut waiting = Waiting::new(&watch.origin, of(), reason::LOCK, &holders);
+        let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        core::hint::spin_loop();
+        while waiting.since.elapsed() < THRESHOLD && !is_over() {
+            let result = if self.is_free() { attempt() } else { None };
+            if let Some(result) = result {
+                hold(&result);
+                return result;
+            }
+            core::hint::spin_loop();
+        }
+        waiting.blocks();
+        let result = block(deadline);
+        // Before the note at the end of the wait, which is written when `waiting` is dropped.
+        hold(&result);
+        result
+    }
+
+    /// Whether no thread is known to have the lock in a way that excludes this one.
+    fn is_free(self) -> bool {
+        match self {
+            Claim::Alone(watch) => watch.has_no_owner(),
+            Claim::Write(watch) => watch.has_no_owner() && !watch.has_readers(),
+            Claim::Read(watch) => watch.has_no_owner(),
+        }
     }
 }
 
@@ -247,37 +283,6 @@ impl SharedWatch {
     #[inline]
     pub fn remove_all(&self) {
         self.readers.store(0, Ordering::Relaxed);
-    }
-
-    /// As [`Watch::wait`], for a lock that no other thread may read then.
-    #[cold]
-    #[inline(never)]
-    pub fn wait<R>(
-        &self,
-        of: TypeName,
-        deadline: Option<Instant>,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-        hold: impl Fn(&R),
-    ) -> R {
-        let is_free = || self.has_no_owner() && !self.has_readers();
-        let waiting = self.begin(of, Some(&self.readers));
-        waiting.for_lock(deadline, is_free, attempt, block, hold)
-    }
-
-    /// As [`Watch::wait`], to read. The caller adds itself to the readers.
-    #[cold]
-    #[inline(never)]
-    pub fn wait_to_read<R>(
-        &self,
-        of: TypeName,
-        deadline: Option<Instant>,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-    ) -> R {
-        let is_free = || self.has_no_owner();
-        let waiting = self.begin(of, Some(&self.readers));
-        waiting.for_lock(deadline, is_free, attempt, block, |_| {})
     }
 }
 
@@ -395,34 +400,6 @@ impl<'a> Waiting<'a> {
     /// Begins a wait for a channel.
     pub(super) fn for_channel(origin: &'a Origin, of: &'static str) -> Waiting<'a> {
         Waiting::new(origin, of, reason::CHANNEL, &Holders::default())
-    }
-
-    /// Waits for a lock. At first it spins for a short time, but not beyond the deadline, and tries to take the lock
-    /// when `is_free` returns true: no thread is known to hold it. The rest is as in [`Watch::wait`].
-    #[inline(always)]
-    fn for_lock<R>(
-        mut self,
-        deadline: Option<Instant>,
-        is_free: impl Fn() -> bool,
-        attempt: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-        hold: impl Fn(&R),
-    ) -> R {
-        let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-        let attempt = || if is_free() { attempt() } else { None };
-        core::hint::spin_loop();
-        while self.since.elapsed() < THRESHOLD && !is_over() {
-            if let Some(result) = attempt() {
-                hold(&result);
-                return result;
-            }
-            core::hint::spin_loop();
-        }
-        self.blocks();
-        let got = block();
-        // Before the note at the end of the wait, which is written when this is dropped.
-        hold(&got);
-        got
     }
 
     /// Writes the note that the thread is about to block.

@@ -10,10 +10,9 @@ use std::thread;
 
 use core_affinity::CoreId;
 use fdr::traced;
-use fdr_tests::programs::calls::{Calls, repeat};
+use fdr_tests::counted_functions;
+use fdr_tests::programs::calls::repeat;
 use fdr_tests::programs::children::{self, Reports, fork, leave, wait_for};
-
-static CALLS: Calls = Calls::new();
 
 /// What the hooks do.
 static RECORDS: AtomicBool = AtomicBool::new(false);
@@ -23,11 +22,7 @@ static WAITS: AtomicBool = AtomicBool::new(false);
 /// The child that a hook forked.
 static HOOKS_CHILD: AtomicI32 = AtomicI32::new(0);
 
-#[traced]
-#[inline(never)]
-fn work() {
-    CALLS.count();
-}
+counted_functions!(work: traced);
 
 extern "C" fn before() {
     while WAITS.load(Ordering::Acquire) {

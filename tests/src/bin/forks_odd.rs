@@ -10,23 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use fdr::traced;
-use fdr_tests::programs::calls::{Calls, repeat};
+use fdr_tests::counted_functions;
+use fdr_tests::programs::calls::repeat;
 use fdr_tests::programs::children::{self, Reports, fork, leave, wait_for};
 use fdr_tests::programs::stepping::{end_steps, on_each_step_with_state, stepping};
 
-static CALLS: Calls = Calls::new();
-
-#[traced]
-#[inline(never)]
-fn work() {
-    CALLS.count();
-}
-
-#[traced(untimed)]
-#[inline(never)]
-fn work_untimed() {
-    CALLS.count();
-}
+counted_functions!(work: traced, work_untimed: traced(untimed));
 
 /// Signals that came while single-stepping; whether the next one may fork; the children.
 static TRAPS: AtomicU64 = AtomicU64::new(0);

@@ -8,39 +8,16 @@
 //! they end with their standard input. `quiet` has no wait, and `busy` has as many as come.
 #![forbid(unsafe_code)]
 
-use std::io::stdin;
 use std::process::exit;
-use std::thread::{Builder, JoinHandle};
 
 use fdr::sync::mpsc;
 use fdr::sync::{Arc, Condvar, Mutex, RwLock};
-use fdr_tests::support::waiter::Waiter;
+use fdr_tests::support::waiter::{Waiter, spawn, until_told, wait_in_threads};
 
 static QUEUE: Mutex<u64> = Mutex::named("queue", 0);
 static ROUTES: RwLock<u64> = RwLock::named("routes", 0);
 
-#[fdr::traced]
-fn flush(waiter: &Waiter) {
-    waiter.sleeps();
-}
-
-#[fdr::traced]
-fn load(waiter: &Waiter) {
-    inner(waiter);
-}
-
-#[fdr::traced]
-fn inner(waiter: &Waiter) {
-    waiter.sleeps();
-}
-
-#[fdr::traced]
-fn short() {}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    let spawned = Builder::new().name(name.to_owned()).spawn(body);
-    spawned.expect("a thread")
-}
+fdr_tests::holding_functions!();
 
 /// The thread `waiter` waits for the lock once for each turn, while this thread is in that function with the lock.
 fn mutex() {
@@ -150,15 +127,10 @@ fn second(one: &Mutex<u8>, other: &Mutex<u8>, met: &std::sync::Barrier, waiter: 
 fn deadlock() {
     let locks = Arc::new((Mutex::named("accounts", 0), Mutex::named("journal", 0)));
     let met = Arc::new(std::sync::Barrier::new(2));
-    let waiters = [Waiter::default(), Waiter::default()];
-    for (number, waiter) in waiters.clone().into_iter().enumerate() {
-        let (locks, met) = (Arc::clone(&locks), Arc::clone(&met));
-        spawn(["pay", "audit"][number], move || match number {
-            0 => first(&locks.0, &locks.1, &met, &waiter),
-            _ => second(&locks.1, &locks.0, &met, &waiter),
-        });
-    }
-    waiters.iter().for_each(Waiter::sleeps);
+    wait_in_threads(&["pay", "audit"], move |number, waiter| match number {
+        0 => first(&locks.0, &locks.1, &met, waiter),
+        _ => second(&locks.1, &locks.0, &met, waiter),
+    });
     until_told();
 }
 
@@ -171,10 +143,7 @@ fn twice(lock: &Mutex<u8>, waiter: &Waiter) {
 
 /// A thread waits for itself.
 fn itself() {
-    let waiter = Waiter::default();
-    let mine = waiter.clone();
-    spawn("once more", move || twice(&Mutex::new(0), &mine));
-    waiter.sleeps();
+    wait_in_threads(&["once more"], |_, waiter| twice(&Mutex::new(0), waiter));
     until_told();
 }
 
@@ -233,13 +202,6 @@ fn busy() {
     let read = shared.1.read().is_err();
     let is_poisoned = [mutex, read, shared.1.write().is_err()];
     println!("{is_poisoned:?} {:?}", shared.0.try_lock().is_err());
-}
-
-/// Says that all threads are where they are to be, and ends the program when its input says so.
-fn until_told() -> ! {
-    println!("ready");
-    let _ = stdin().read_line(&mut String::new());
-    exit(0);
 }
 
 fn main() {

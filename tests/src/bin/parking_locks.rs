@@ -9,45 +9,22 @@
 //! recorder itself.
 #![forbid(unsafe_code)]
 
-use std::io::stdin;
 use std::process::exit;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use fdr_parking_lot::{
     Condvar, FairMutex, Mutex, MutexGuard, ReentrantMutex, RwLock, RwLockUpgradableReadGuard,
     RwLockWriteGuard,
 };
-use fdr_tests::support::waiter::Waiter;
+use fdr_tests::support::waiter::{Waiter, spawn, until_told, wait_in_threads};
 
 static QUEUE: Mutex<u64> = Mutex::named("queue", 0);
 static TURNS: FairMutex<u64> = FairMutex::named("turns", 0);
 static AGAIN: ReentrantMutex<u64> = ReentrantMutex::named("again", 0);
 static ROUTES: RwLock<u64> = RwLock::named("routes", 0);
 
-#[fdr::traced]
-fn flush(waiter: &Waiter) {
-    waiter.sleeps();
-}
-
-#[fdr::traced]
-fn load(waiter: &Waiter) {
-    inner(waiter);
-}
-
-#[fdr::traced]
-fn inner(waiter: &Waiter) {
-    waiter.sleeps();
-}
-
-#[fdr::traced]
-fn short() {}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    let spawned = Builder::new().name(name.to_owned()).spawn(body);
-    spawned.expect("a thread")
-}
+fdr_tests::holding_functions!();
 
 /// A new thread with that name runs `body`. Meanwhile this thread is in `in_function`, and holds `held`.
 fn meanwhile<G>(
@@ -218,18 +195,11 @@ fn both(one: &Mutex<u8>, other: &Mutex<u8>, met: &std::sync::Barrier, waiter: &W
 fn deadlock() {
     let locks = Arc::new((Mutex::named("accounts", 0), Mutex::named("journal", 0)));
     let met = Arc::new(std::sync::Barrier::new(2));
-    let waiters = [Waiter::default(), Waiter::default()];
-    for (number, waiter) in waiters.clone().into_iter().enumerate() {
-        let (locks, met) = (Arc::clone(&locks), Arc::clone(&met));
-        spawn(["pay", "audit"][number], move || match number {
-            0 => both(&locks.0, &locks.1, &met, &waiter),
-            _ => both(&locks.1, &locks.0, &met, &waiter),
-        });
-    }
-    waiters.iter().for_each(Waiter::sleeps);
-    println!("ready");
-    let _ = stdin().read_line(&mut String::new());
-    exit(0);
+    wait_in_threads(&["pay", "audit"], move |number, waiter| match number {
+        0 => both(&locks.0, &locks.1, &met, waiter),
+        _ => both(&locks.1, &locks.0, &met, waiter),
+    });
+    until_told();
 }
 
 /// Locks without any wait.

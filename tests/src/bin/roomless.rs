@@ -10,23 +10,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use fdr::traced;
-use fdr_tests::programs::calls::{Calls, repeat};
+use fdr_tests::counted_functions;
+use fdr_tests::programs::calls::repeat;
 use fdr_tests::programs::stepping::{on_each_step, stepping};
 use fdr_tests::support::facts;
 
-static CALLS: Calls = Calls::new();
-
-#[traced]
-#[inline(never)]
-fn work() {
-    CALLS.count();
-}
-
-#[traced(untimed)]
-#[inline(never)]
-fn work_untimed() {
-    CALLS.count();
-}
+counted_functions!(work: traced, work_untimed: traced(untimed));
 
 /// A thread that receives numbers of calls, makes these calls, and sends an answer after each.
 struct Worker {

@@ -8,23 +8,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use fdr::traced;
-use fdr_tests::programs::calls::{Calls, repeat};
+use fdr_tests::counted_functions;
+use fdr_tests::programs::calls::repeat;
 use fdr_tests::programs::children::{Reports, fork, leave, wait_for};
 use fdr_tests::programs::stepping::{stepping, stop_stepping};
 use fdr_tests::support::facts;
 
-static CALLS: Calls = Calls::new();
 static TRAPS: AtomicU64 = AtomicU64::new(0);
 static WRONG: AtomicU64 = AtomicU64::new(0);
 
 /// What errno is set to: no call of the system's gives it.
 const MARK: i32 = 4242;
 
-#[traced]
-#[inline(never)]
-fn work() {
-    CALLS.count();
-}
+counted_functions!(work: traced);
 
 fn ten() {
     repeat(10, work);

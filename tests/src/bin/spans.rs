@@ -8,13 +8,12 @@
 
 use std::error::Error;
 use std::fmt;
-use std::pin::{Pin, pin};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::Duration;
 
+use fdr_tests::programs::futures::{Waits, finish, poll};
 use fdr_tests::support::facts;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Subscriber;
@@ -209,36 +208,6 @@ fn harm() {
     // Exits that never come.
     std::mem::forget(info_span!("forgotten").entered());
     info!("at the end");
-}
-
-/// A future that is pending this many times.
-struct Waits(u32);
-
-impl Future for Waits {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        match self.0.checked_sub(1) {
-            Some(left) => {
-                self.0 = left;
-                Poll::Pending
-            }
-            None => Poll::Ready(()),
-        }
-    }
-}
-
-fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-fn finish<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(result) = poll(future.as_mut()) {
-            return result;
-        }
-    }
 }
 
 #[instrument]

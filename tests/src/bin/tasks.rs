@@ -17,45 +17,13 @@ use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use fdr_tests::programs::futures::{Waits, finish, poll};
 use fdr_tests::support::facts;
 
-/// A future that is pending this many times.
-struct Waits(u32);
-
-impl Future for Waits {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        match self.0.checked_sub(1) {
-            Some(left) => {
-                self.0 = left;
-                Poll::Pending
-            }
-            None => Poll::Ready(()),
-        }
-    }
-}
-
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
-    future.poll(&mut Context::from_waker(Waker::noop()))
-}
-
-/// Polls until it is ready. Returns the result and the number of polls.
-fn finish<T>(future: impl Future<Output = T>) -> (T, u32) {
-    let mut future = pin!(future);
-    let mut polls = 0;
-    loop {
-        polls += 1;
-        if let Poll::Ready(result) = poll(future.as_mut()) {
-            return (result, polls);
-        }
-    }
-}
 
 #[fdr::traced]
 async fn waits(times: u32) -> u32 {

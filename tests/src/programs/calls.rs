@@ -3,6 +3,22 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// The functions `$name`, each with an attribute, and `CALLS`, which counts their calls.
+#[macro_export]
+macro_rules! counted_functions {
+    ($($name:ident: $traced:meta),+) => {
+        static CALLS: $crate::programs::calls::Calls = $crate::programs::calls::Calls::new();
+
+        $(
+            #[$traced]
+            #[inline(never)]
+            fn $name() {
+                CALLS.count();
+            }
+        )+
+    };
+}
+
 /// Calls of this process.
 #[derive(Debug, Default)]
 pub struct Calls(AtomicU64);

@@ -4,5 +4,6 @@
 
 pub mod calls;
 pub mod children;
+pub mod futures;
 pub mod region;
 pub mod stepping;

@@ -8,6 +8,7 @@ use fdr_formats::notes::{Field, FieldValue, Note, NoteKind};
 use fdr_formats::source::{Source, drive};
 use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Thread, TraceInfo, registry};
 
+use super::program::verify;
 use super::script::FUNCTIONS;
 
 /// All of a trace.
@@ -99,6 +100,17 @@ impl Trace {
             info: source.info().clone(),
             threads: collected.threads,
         }
+    }
+
+    /// Reads a file that `fdr verify` finds to be whole, too.
+    ///
+    /// # Panics
+    ///
+    /// If it is not, or as [`Trace::read`].
+    #[must_use]
+    pub fn verified(path: &Path) -> Trace {
+        verify(path);
+        Trace::read(path)
     }
 
     /// The thread of that name.

@@ -2,9 +2,63 @@
 //! the first thread sleeps.
 
 use std::fs;
+use std::io::stdin;
+use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::thread::{self, JoinHandle};
+
+/// Traced functions in which a thread holds a lock while another one waits for it, and one that does nothing. Traces name
+/// them, so they are the program's own.
+#[macro_export]
+macro_rules! holding_functions {
+    () => {
+        #[fdr::traced]
+        fn flush(waiter: &$crate::support::waiter::Waiter) {
+            waiter.sleeps();
+        }
+
+        #[fdr::traced]
+        fn load(waiter: &$crate::support::waiter::Waiter) {
+            inner(waiter);
+        }
+
+        #[fdr::traced]
+        fn inner(waiter: &$crate::support::waiter::Waiter) {
+            waiter.sleeps();
+        }
+
+        #[fdr::traced]
+        fn short() {}
+    };
+}
+
+/// A new thread with that name.
+///
+/// # Panics
+///
+/// If the system has none.
+pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(body);
+    spawned.expect("a thread")
+}
+
+/// Starts a thread for each name, which gets its number. Returns when they all wait.
+pub fn wait_in_threads(names: &[&str], body: impl Fn(usize, &Waiter) + Clone + Send + 'static) {
+    let waiters: Vec<Waiter> = names.iter().map(|_| Waiter::default()).collect();
+    for (number, waiter) in waiters.clone().into_iter().enumerate() {
+        let body = body.clone();
+        spawn(names[number], move || body(number, &waiter));
+    }
+    waiters.iter().for_each(Waiter::sleeps);
+}
+
+/// Says that all threads are where they are to be, and ends the program when its input says so.
+pub fn until_told() -> ! {
+    println!("ready");
+    let _ = stdin().read_line(&mut String::new());
+    exit(0);
+}
 
 /// The kernel's id of the thread that is about to wait. Before there is an id: `NOT_YET` or `NOW`.
 #[derive(Clone, Debug, Default)]

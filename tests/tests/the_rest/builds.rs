@@ -12,7 +12,7 @@ use object::Object;
 
 use crate::package::{Package, text_of};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::trace::Trace;
 
 /// The counts that a program printed, without those of 0.
@@ -32,8 +32,7 @@ fn recorded(folder: &Folder, traces: usize) -> BTreeMap<String, u64> {
     assert_eq!(paths.len(), traces, "{:?}", folder.names());
     let mut calls = BTreeMap::new();
     for path in paths {
-        verify(&path);
-        let trace = Trace::read(&path);
+        let trace = Trace::verified(&path);
         for lane in &trace.threads {
             let counts = lane.checked_counts();
             assert_eq!((counts.overwritten, counts.dropped), (0, 0));
