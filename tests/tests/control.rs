@@ -214,7 +214,8 @@ fn commands_take_the_only_recorder() {
     let program = env!("CARGO_BIN_EXE_controlled");
     let outcome = Program::new("unshare", &folder)
         .args(&contained)
-        .args(&["sh", "-c", script, program, fdr_tests::tool()])
+        .args(&["sh", "-c", script, program])
+        .args(&[fdr_tests::tool()])
         .set(VARIABLES)
         .run();
     if outcome.stdout.is_empty() && !outcome.status.success() {

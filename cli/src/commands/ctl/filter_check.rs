@@ -4,6 +4,7 @@
 use anyhow::bail;
 use fdr_formats::filter::Filter;
 use fdr_formats::model::FunctionKind;
+use fdr_formats::ring::control;
 
 use crate::ring::find::{self, RingAccess};
 use crate::{selection, ui};
@@ -28,8 +29,9 @@ impl FilterCheck {
     /// # Errors
     /// The nearest names; or the rings can't be read.
     pub(super) fn check(&mut self, text: &str) -> anyhow::Result<()> {
-        // The process itself refuses what is no filter.
-        let Ok(filter) = Filter::parse(text) else {
+        // What is no filter, or too long, is refused where it is sent.
+        let is_long = text.len() > control::MAX_TEXT;
+        let Some(filter) = Filter::parse(text).ok().filter(|_| !is_long) else {
             return Ok(());
         };
         if filter.is_off() || self.has_match(&filter) {
