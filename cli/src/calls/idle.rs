@@ -23,7 +23,7 @@ const VAGUE_WORDS: [&str; 3] = ["next", "poll", "select"];
 /// The least part of its known time that the thread waits in an idle call.
 const MIN_WAITING: f64 = 0.9;
 /// A call is not idle if another thread waited at least so long for a lock that the thread of the call had.
-const MIN_WAITED_NS: u64 = 1_000_000;
+const MIN_WAITED_NS: u64 = 100_000;
 
 /// The rule that tells idle calls from others.
 pub(crate) struct IdleRule<'a> {
