@@ -65,9 +65,12 @@ impl CpuTime {
                 continue;
             };
             let in_calls = calls.get(&thread);
-            // Of the time before, the calls are overwritten.
-            let from = in_calls.and_then(|found| found.first).filter(|_| is_cut);
-            let from = from.unwrap_or_default();
+            let from = match (is_cut, in_calls.and_then(|found| found.first)) {
+                (false, _) => Ticks(0),
+                // Of the time before, the calls are overwritten.
+                (true, Some(first)) => first,
+                (true, None) => continue,
+            };
             let running = states.in_stretch(thread, from, until).spent.running.0;
             let in_records = in_calls.map_or(0, |found| found.running.saturating_add(found.short));
             found.threads.push(ThreadTime {

@@ -33,7 +33,7 @@ pub(super) fn or_only(named: Option<u32>, command: &str) -> anyhow::Result<u32> 
     }
     match &*recorders {
         [] => {
-            bail!("no program records that you may look into: FDR=1 PROGRAM starts one that does")
+            bail!("no program records, as far as this user sees: FDR=1 PROGRAM starts one")
         }
         [newest, ..] => {
             let programs = ui::count(recorders.len() as u64);
