@@ -21,6 +21,18 @@ fn state(state: u8, waited: u64) -> Note<'static> {
     }
 }
 
+/// 1 tick = 1 ns.
+fn info(names: &[&str]) -> TraceInfo {
+    TraceInfo {
+        functions: functions(names),
+        clock: Clock {
+            frequency: 1_000_000_000,
+            ..Clock::default()
+        },
+        ..TraceInfo::default()
+    }
+}
+
 /// A worker waits for a lock that the janitor holds in one long call, after some usual ones.
 pub(crate) fn held_up(trace: &str) {
     let mut worker = Vec::new();
@@ -44,14 +56,7 @@ pub(crate) fn held_up(trace: &str) {
         |at: u64| [(0, 3), (100, -3)].map(|(after, id)| Item::Call(at * 10_000 + after, id));
     let mut other: Vec<Item<'_>> = (0..USUAL).flat_map(usual).collect();
     other.extend([Item::Call(slow - 500, 3), Item::Call(slow + 900_000, -3)]);
-    let info = TraceInfo {
-        functions: functions(NAMES),
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        ..TraceInfo::default()
-    };
+    let info = info(NAMES);
     write_noted(
         trace,
         &info,
@@ -138,21 +143,14 @@ fn slow_calls_have_arguments_of_their_path() {
             Item::Call(start + length + 100, -1),
         ]);
     }
-    let info = TraceInfo {
-        functions: functions(&[
-            "app::handle",
-            "app::lock",
-            "app::compact",
-            "retry",
-            "id",
-            "kind",
-        ]),
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        ..TraceInfo::default()
-    };
+    let info = info(&[
+        "app::handle",
+        "app::lock",
+        "app::compact",
+        "retry",
+        "id",
+        "kind",
+    ]);
     write_noted(&trace, &info, &[(thread(7, "worker"), items)]);
     let report = answer(&["slow", &trace]);
     let line = "\n    arguments  id=740 kind=\"Compact, of \\u{1b}[31mall things that there are\" \u{b7} app::lock  id=740\n";
@@ -200,14 +198,7 @@ fn idle_janitor(trace: &str, waits: bool) {
         ]);
     }
     worker.push(Item::Call(slow + 9_000_000, -3));
-    let info = TraceInfo {
-        functions: functions(&["app::recv", "app::lock", "app::compact", "queue"]),
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        ..TraceInfo::default()
-    };
+    let info = info(&["app::recv", "app::lock", "app::compact", "queue"]);
     write_noted(
         trace,
         &info,

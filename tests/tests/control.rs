@@ -11,7 +11,7 @@ use fdr_formats::ring::{control, layout};
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, Running, fdr, verify};
+use fdr_tests::support::program::{CONTAINED, Program, Running, fdr, verify};
 use fdr_tests::support::random::Random;
 use fdr_tests::support::wait::until;
 use serde_json::Value;
@@ -191,13 +191,6 @@ fn a_filter_without_a_match_is_refused() {
 /// In a container, because a test that runs beside this one starts programs that record, too.
 #[test]
 fn commands_take_the_only_recorder() {
-    let contained = [
-        "--user",
-        "--map-root-user",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-    ];
     let folder = Folder::new("ctl-only");
     let script = r#"
         "$1" ctl 2>&1; echo "status $?"
@@ -213,7 +206,7 @@ fn commands_take_the_only_recorder() {
     "#;
     let program = env!("CARGO_BIN_EXE_controlled");
     let outcome = Program::new("unshare", &folder)
-        .args(&contained)
+        .args(&CONTAINED)
         .args(&["sh", "-c", script, program])
         .args(&[fdr_tests::tool()])
         .set(VARIABLES)

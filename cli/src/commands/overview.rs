@@ -31,7 +31,8 @@ const HELP: &str = "\
 One screen: what ended the recording, the tasks, the functions with the most
 self time, what threads waited for, what is missing, the causes of slow calls,
 and, if threads' states are known, how much CPU time is in no traced call. `fdr
-TRACE` is the same. fdr report, fdr slow and fdr view show all of it. In a trace of more than five million records, fdr slow looks for slow calls.
+TRACE` is the same. fdr report, fdr slow and fdr view show all of it. In a trace
+of more than five million records, fdr slow looks for slow calls.
 
 Examples:
   fdr overview app.fdr
