@@ -182,7 +182,7 @@ fn slow_calls_have_arguments_of_their_path() {
     }
 }
 
-/// A janitor takes jobs in `app::recv`, and once waits there for 9 ms. `wait`: another thread waits meanwhile for a lock
+/// A janitor takes jobs in `app::recv`, and once waits there for 9 ms. `waits`: another thread waits meanwhile for a lock
 /// that the janitor holds.
 fn idle_janitor(trace: &str, waits: bool) {
     let call = |at: u64, length: u64| [Item::Call(at, 1), Item::Call(at + length, -1)];
