@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use xtask::process::build_tested;
+use xtask::process::{build_tested, output, shell};
 
 /// Says aloud that a check does not take place: `skip("llvm-xray-19 is not installed: …")`.
 ///
@@ -97,13 +97,9 @@ fn built() -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     let target = target_folder();
     BUILT.get_or_init(|| {
-        let output = build_tested()
-            .arg("--target-dir")
-            .arg(&target)
-            .output()
-            .unwrap_or_else(|error| panic!("cannot run cargo: {error}"));
-        let errors = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "cargo build:\n{errors}");
+        let sh = shell().expect("a shell");
+        let build = build_tested(&sh).arg("--target-dir").arg(&target);
+        output(build).unwrap_or_else(|error| panic!("{error}"));
     });
     target.join("debug")
 }

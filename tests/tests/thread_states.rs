@@ -13,6 +13,7 @@ use fdr_tests::support::wait::within;
 use serde_json::Value;
 
 const VARIABLES: &str = "FDR_SCHED=1 FDR_OUT=out/";
+const BY_DEFAULT: &str = "FDR_SCHED=auto FDR_LOG=info";
 pub(super) const REFUSED: &str = "FDR_SCHED: the kernel tells no context switches";
 
 fn states(folder: &Folder, arguments: &[&str], variables: &str) -> Outcome {
@@ -232,5 +233,92 @@ fn where_the_system_refuses_there_are_its_sums() {
             let words = ["report".as_ref(), trace.as_os_str()];
             assert!(!fdr(&words).contains("preempted"));
         }
+    }
+}
+
+/// Where the states of a trace begin and end, and where its records do, in seconds since the first record. `None`: the
+/// trace has no states.
+fn extents(trace: &Path) -> Option<[f64; 3]> {
+    let words = ["info".as_ref(), "--json".as_ref(), trace.as_os_str()];
+    let info: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
+    let seconds = |value: &Value| value.as_f64().expect("ns") / 1e9;
+    let states = &info["states"];
+    let from = seconds(states.get("from_ns")?);
+    let end = from + seconds(&states["over_ns"]);
+    (states["switches"] != 0).then_some([from, end, seconds(&info["duration_ns"])])
+}
+
+#[test]
+fn states_begin_by_default() {
+    let folder = Folder::new("states-default");
+    let program = Program::new(env!("CARGO_BIN_EXE_states"), &folder).set(VARIABLES);
+    let mut running = program
+        .set("FDR=1")
+        .set(BY_DEFAULT)
+        .args(&["endless"])
+        .start();
+    while running.line() != "ready" {}
+    let snapshot = folder.join("snapshot.fdr");
+    let process = running.id().to_string();
+    let words = ["dump", "-q", "--force", &process, "-o"].map(OsStr::new);
+    // On a busy machine they may begin later.
+    let found = within(Duration::from_secs(20), || {
+        let _ = fdr(&[&words[..], &[snapshot.as_os_str()]].concat());
+        extents(&snapshot).filter(|[from, end, _]| end - from > 0.3)
+    });
+    running.tell("end");
+    let outcome = running.end().ok();
+    if !has_states(&snapshot, &outcome.stderr) {
+        return;
+    }
+    let [from, end, _] = found.expect("states of 0.3 s");
+    assert!(from > 0.045, "{from}");
+    let report = report(&snapshot, &["--per-thread"]);
+    let threads = report["threads"].as_array().expect("threads");
+    for name in ["spinner", "sleeper"] {
+        let thread = threads.iter().find(|thread| thread["name"] == name);
+        let states = &thread.expect("the thread")["states"];
+        let [running, preempted, waiting, unknown] = times(states);
+        let known = (running + preempted + waiting) as f64 / 1e9;
+        // Of a thread that was ready to run when its states began, nothing is known up to its next switch.
+        assert!(
+            known > (end - from) / 2.0 && unknown > 0,
+            "{name}: {states}"
+        );
+        let most = if name == "sleeper" {
+            waiting
+        } else {
+            running + preempted
+        };
+        assert!(most as f64 / 1e9 > known * 0.8, "{name}: {states}");
+    }
+}
+
+#[test]
+fn costly_states_end_by_default() {
+    let folder = Folder::new("states-costly");
+    let outcome = states(&folder, &["swap"], &format!("FDR=1 {BY_DEFAULT}")).ok();
+    let trace = only(&folder, ".fdr");
+    if !has_states(&trace, &outcome.stderr) {
+        return;
+    }
+    let [from, end, last] = extents(&trace).expect("states");
+    assert!(from > 0.045 && end < last - 0.5, "{from} {end} {last}");
+    assert!(
+        outcome.stderr.contains("states of threads end here"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn programs_are_not_ended_for_states() {
+    for (mode, words) in [
+        ("forbidden", "filter of system calls"),
+        ("refused", "only its sums"),
+    ] {
+        let folder = Folder::new("states-forbidden");
+        let outcome = states(&folder, &[mode], BY_DEFAULT).ok();
+        assert!(outcome.stderr.contains(words), "{outcome:?}");
+        assert_eq!(switches(&only(&folder, ".fdr")), 0);
     }
 }

@@ -8,10 +8,9 @@ use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use xshell::cmd;
 use xtask::Result;
-use xtask::process::{
-    cannot_run, cargo, command, command_line, run as run_command, target, work_folder,
-};
+use xtask::process::{cannot_run, output, run as run_command, shell, target, work_folder};
 
 /// When the signal is sent, after the start of the program.
 const RUNNING: Duration = Duration::from_millis(1500);
@@ -24,10 +23,15 @@ const SECONDS: &str = "5";
 ///
 /// If something cannot be built or started, or no trace appears while the program runs.
 pub(crate) fn run() -> Result<()> {
-    run_command(&mut cargo(
-        "build --release --package fdr-examples --no-default-features --example index_builder",
+    let sh = shell()?;
+    run_command(cmd!(
+        sh,
+        "cargo build --release --package fdr-examples --no-default-features --example index_builder"
     ))?;
-    run_command(&mut cargo("build --release --package fdr-cli --bin fdr"))?;
+    run_command(cmd!(
+        sh,
+        "cargo build --release --package fdr-cli --bin fdr"
+    ))?;
     let folder = work_folder("demo")?;
     for old in traces(&folder)? {
         fs::remove_file(&old).map_err(|error| format!("{}: {error}", old.display()))?;
@@ -35,30 +39,24 @@ pub(crate) fn run() -> Result<()> {
     let release = target()?.join("release");
 
     println!("\nRecording a program that builds an inverted index on two threads:\n");
-    let mut program = command(release.join("examples/index_builder"));
-    program
-        .args(["--threads", "2", "--seconds", SECONDS])
-        .env("FDR", "1");
+    let program = release.join("examples/index_builder");
+    let program = cmd!(sh, "{program} --threads 2 --seconds {SECONDS}");
+    let line = program.to_string();
+    println!("$ FDR=1 FDR_OUT={}/ {line}", folder.display());
     // The trailing slash says: a folder.
-    program.env("FDR_OUT", folder.join(""));
-    println!(
-        "$ FDR=1 FDR_OUT={}/ {}",
-        folder.display(),
-        command_line(&program)
-    );
-    let mut child = program
-        .spawn()
-        .map_err(|error| cannot_run(&program, &error))?;
+    let program = program.env("FDR", "1").env("FDR_OUT", folder.join(""));
+    let child = Command::from(program).spawn();
+    let mut child = child.map_err(|error| cannot_run(&line, &error))?;
     let dumped = dump(&mut child, &folder);
-    let status = child.wait().map_err(|error| cannot_run(&program, &error))?;
+    let status = child.wait().map_err(|error| cannot_run(&line, &error))?;
     let dumped = dumped?;
     if !status.success() {
-        return Err(format!("`{}`: {status}", command_line(&program)));
+        return Err(format!("`{line}`: {status}"));
     }
 
     println!("\nWhat it did until the signal came:\n");
-    let mut report = command(release.join("fdr"));
-    run_command(report.arg("report").arg(&dumped))?;
+    let tool = release.join("fdr");
+    run_command(cmd!(sh, "{tool} report {dumped}"))?;
     println!("\nThe traces (by signal, and at exit):");
     for trace in traces(&folder)? {
         let bytes = fs::metadata(&trace).map_or(0, |data| data.len());
@@ -68,10 +66,7 @@ pub(crate) fn run() -> Result<()> {
             bytes as f64 / f64::from(1 << 20)
         );
     }
-    println!(
-        "To look closer: {} report --help",
-        release.join("fdr").display()
-    );
+    println!("To look closer: {} report --help", tool.display());
     Ok(())
 }
 
@@ -81,8 +76,7 @@ fn dump(child: &mut Child, folder: &Path) -> Result<PathBuf> {
     thread::sleep(RUNNING);
     let kill = format!("kill -USR2 {}", child.id());
     println!("$ {kill}");
-    let mut shell = Command::new("sh");
-    let sent = xtask::process::output(shell.args(["-c", &kill]));
+    let sent = shell().and_then(|sh| output(cmd!(sh, "sh -c {kill}")));
     let trace = sent.and_then(|_| wait_for_trace(child, folder));
     if trace.is_err() {
         let _ = child.kill();

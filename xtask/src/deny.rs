@@ -5,8 +5,9 @@
 use std::collections::BTreeSet;
 
 use crate::test::Tally;
+use xshell::cmd;
 use xtask::Result;
-use xtask::process::{command, run as run_command};
+use xtask::process::{run as run_command, shell};
 use xtask::readers;
 
 /// The workspaces whose programs or crates others use.
@@ -35,16 +36,11 @@ pub(crate) fn count(tally: &mut Tally, name: &str, manifest: &str) -> Result<()>
         tally.print_skips(&BTreeSet::from([skipped]), None);
         return Ok(());
     }
-    let mut deny = command("cargo-deny");
-    deny.args(["--locked", "--workspace", "--manifest-path", manifest]);
-    deny.args([
-        "--config",
-        "deny.toml",
-        "check",
-        "licenses",
-        "sources",
-        "bans",
-    ]);
-    tally.count(name, run_command(&mut deny));
+    let sh = shell()?;
+    let deny = cmd!(
+        sh,
+        "cargo-deny --locked --workspace --manifest-path {manifest} --config deny.toml check licenses sources bans"
+    );
+    tally.count(name, run_command(deny));
     Ok(())
 }

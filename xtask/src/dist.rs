@@ -3,15 +3,17 @@
 
 use std::fs;
 
+use xshell::cmd;
 use xtask::Result;
-use xtask::process::{cargo, command, run, target};
+use xtask::process::{run, shell, target};
 
 /// Builds the tool and writes all that.
 ///
 /// # Errors
 /// Where it can't be built, or a file not be written.
 pub(crate) fn run_all() -> Result<()> {
-    run(&mut cargo("build --quiet --release --package fdr-cli"))?;
+    let sh = shell()?;
+    run(cmd!(sh, "cargo build --quiet --release --package fdr-cli"))?;
     let dist = target()?.join("dist");
     let named = |error: std::io::Error| format!("{}: {error}", dist.display());
     // What an earlier version had, and this one has not, is not left behind.
@@ -25,7 +27,7 @@ pub(crate) fn run_all() -> Result<()> {
     fs::copy(target()?.join("release/fdr"), &tool).map_err(named)?;
     fs::copy(target()?.join("release/cargo-fdr"), bin.join("cargo-fdr")).map_err(named)?;
     for tool in [tool, bin.join("cargo-fdr")] {
-        run(command(tool).arg("generate").arg(&dist))?;
+        run(cmd!(sh, "{tool} generate {dist}"))?;
     }
     println!(
         "{}: bin/fdr, bin/cargo-fdr, completions/, man/",

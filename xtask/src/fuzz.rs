@@ -5,12 +5,10 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use xshell::cmd;
 use xtask::Result;
-use xtask::process::{
-    cannot_run, cargo, command, host, output, root, run as run_command, work_folder,
-};
+use xtask::process::{host, into_files, output, root, run as run_command, shell, work_folder};
 
 /// What libFuzzer needs to see where an input leads. These are options of LLVM's, not of a nightly
 /// compiler.
@@ -55,11 +53,12 @@ pub(crate) fn run(options: Options) -> Result<()> {
     if options.input.is_some() && options.formats.len() != 1 {
         return Err("--input needs one format: cargo xtask fuzz FORMAT --input FILE".into());
     }
-    let program = build()?;
+    let (program, sh) = (build()?, shell()?);
     if options.seeds {
-        return run_command(command(&program).env("FUZZ_SEEDS", root().join("fuzz/corpus")));
+        let seeds = root().join("fuzz/corpus");
+        return run_command(cmd!(sh, "{program}").env("FUZZ_SEEDS", seeds));
     }
-    let known = output(&mut command(&program))?.0;
+    let known = output(cmd!(sh, "{program}"))?.0;
     let known: Vec<&str> = known.lines().collect();
     let formats: Vec<&str> = options.formats.iter().map(String::as_str).collect();
     if let Some(other) = formats.iter().find(|name| !known.contains(name)) {
@@ -67,13 +66,10 @@ pub(crate) fn run(options: Options) -> Result<()> {
         return Err(format!("{other} is no format (formats: {known})"));
     }
     if let (Some(input), [format]) = (&options.input, formats.as_slice()) {
-        let mut again = command(&program);
-        again
-            .env("FUZZ_FORMAT", format)
-            .env("FUZZ_ALL_TARGETS", "1");
         let input = fs::canonicalize(input)
             .map_err(|error| format!("cannot read {}: {error}", input.display()))?;
-        return run_command(again.args(LIMITS).arg(input));
+        let again = cmd!(sh, "{program} {LIMITS...} {input}").env("FUZZ_FORMAT", format);
+        return run_command(again.env("FUZZ_ALL_TARGETS", "1"));
     }
     let formats = if formats.is_empty() { known } else { formats };
     let mut failed = 0;
@@ -96,11 +92,15 @@ pub(crate) fn run(options: Options) -> Result<()> {
 fn build() -> Result<PathBuf> {
     let host = &host()?;
     let folder = work_folder("fuzz")?;
-    let mut build = cargo("build --release --locked --manifest-path fuzz/Cargo.toml");
+    let sh = shell()?;
+    sh.set_var("RUSTC_BOOTSTRAP", "1");
+    sh.set_var("RUSTFLAGS", COVERAGE.join(" "));
+    sh.set_var("CARGO_TARGET_DIR", &folder);
     // With a target of its own, the flags are not for build scripts.
-    build.args(["--target", host]).env("RUSTC_BOOTSTRAP", "1");
-    build.env("RUSTFLAGS", COVERAGE.join(" "));
-    run_command(build.env("CARGO_TARGET_DIR", &folder))?;
+    run_command(cmd!(
+        sh,
+        "cargo build --release --locked --manifest-path fuzz/Cargo.toml --target {host}"
+    ))?;
     Ok(folder.join(host).join("release/fdr-fuzz"))
 }
 
@@ -108,22 +108,25 @@ fn build() -> Result<PathBuf> {
 fn fuzz(program: &Path, format: &str, minutes: f64) -> Result<String> {
     let work = |name: &str| work_folder(&format!("fuzz/{name}/{format}"));
     let (corpus, found, log) = (work("corpus")?, work("found")?, work("log")?.join("log"));
-    let mut fuzzer = command(program);
-    fuzzer.env("FUZZ_FORMAT", format).args(LIMITS).args([
-        format!("-max_total_time={:.0}", (minutes * 60.0).ceil()),
-        format!("-artifact_prefix={}/", found.display()),
-        "-print_final_stats=1".to_owned(),
-    ]);
+    let seconds = format!("{:.0}", (minutes * 60.0).ceil());
     // The first folder is written to, the others are read only.
-    fuzzer.arg(&corpus).args(seeds(format));
+    let (sh, seeds) = (shell()?, seeds(format));
+    let fuzzer = cmd!(
+        sh,
+        "{program} {LIMITS...} -max_total_time={seconds} -artifact_prefix={found}/ -print_final_stats=1
+         {corpus} {seeds...}"
+    );
     eprintln!(
         "fuzzing {format} for {minutes} minutes (log: {})",
         log.display()
     );
-    let status = logged(&mut fuzzer, &log)?;
+    let bad = |error| format!("cannot write {}: {error}", log.display());
+    let out = File::create(&log).map_err(bad)?;
+    let err = out.try_clone().map_err(bad)?;
+    let status = into_files(fuzzer.env("FUZZ_FORMAT", format), out, err)?;
     let text = fs::read(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let text = String::from_utf8_lossy(&text);
-    if status {
+    if status.success() {
         return Ok(summary(&text, minutes));
     }
     let input = artifact(&text).ok_or_else(|| format!("nothing to keep; see {}", log.display()))?;
@@ -139,18 +142,6 @@ fn seeds(format: &str) -> Vec<PathBuf> {
     let folders = ["fuzz/corpus", "fuzz/regressions", "tests/golden"];
     let folders = folders.map(|folder| root().join(folder).join(format));
     folders.into_iter().filter(|path| path.is_dir()).collect()
-}
-
-/// Runs it with all output into the log; whether it succeeded.
-fn logged(command: &mut Command, log: &Path) -> Result<bool> {
-    let bad = |error| format!("cannot write {}: {error}", log.display());
-    let out = File::create(log).map_err(bad)?;
-    let err = out.try_clone().map_err(bad)?;
-    let status = command.stdin(Stdio::null()).stdout(out).stderr(err);
-    let status = status.status();
-    Ok(status
-        .map_err(|error| cannot_run(command, &error))?
-        .success())
 }
 
 /// `stat::NAME: 123` of libFuzzer's.

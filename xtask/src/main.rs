@@ -15,12 +15,13 @@ mod torture;
 mod trial;
 
 use std::ffi::OsString;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
 
 use clap::{Args, Parser, Subcommand};
 
 use test::Tally;
-use xtask::process::{self, cargo, run as run_command};
+use xshell::{Cmd, Shell, cmd};
+use xtask::process::{self, run as run_command, shell};
 use xtask::{NOT_JUDGED, Result};
 
 /// What developers and CI do with this workspace
@@ -99,15 +100,23 @@ fn minutes(text: &str) -> Result<f64> {
 
 /// The program of the benches and the guard. It measures nothing in its own process, so it is built as the tests are:
 /// they have built all of it.
-fn driver(command: &str) -> Result<Command> {
-    let build = format!("build --quiet {}", test::BENCHES);
-    process::output(&mut test::once(cargo(&build)))?;
-    let mut driver = process::command(process::target()?.join("debug/fdr-bench-driver"));
-    driver.args(command.split_whitespace());
-    Ok(driver)
+fn driver(sh: &Shell) -> Result<Cmd<'_>> {
+    let benches = test::BENCHES;
+    process::output(test::once(cmd!(sh, "cargo build --quiet {benches...}")))?;
+    let driver = process::target()?.join("debug/fdr-bench-driver");
+    Ok(cmd!(sh, "{driver}"))
+}
+
+/// Runs the guard, which says itself what was not judged. Its exit code tells these apart.
+fn guard(words: &[OsString]) -> Result<ExitStatus> {
+    let sh = shell()?;
+    let guard = driver(&sh)?.arg("guard").args(words);
+    let status = Command::from(guard).status();
+    status.map_err(|error| format!("guard: {error}"))
 }
 
 fn run(task: Task) -> Result<()> {
+    process::drop_variables()?;
     match task {
         Task::Test(options) => test::run(options)?.close(),
         Task::Check(Add { add }) => check::run(add)?.close(),
@@ -121,15 +130,13 @@ fn run(task: Task) -> Result<()> {
         Task::Deny => deny::run(Tally::default())?.close(),
         Task::Demo => demo::run(),
         Task::Dist => dist::run_all(),
-        Task::Bench(Words { words }) => run_command(driver("")?.args(words)),
-        Task::Guard(Words { words }) => match driver("guard")?.args(words).status() {
-            // It says itself what was not judged.
-            Ok(status) if status.success() || status.code() == Some(NOT_JUDGED.into()) => Ok(()),
-            Ok(status) => Err(format!("guard: {status}")),
-            Err(error) => Err(format!("guard: {error}")),
+        Task::Bench(Words { words }) => run_command(driver(&shell()?)?.args(words)),
+        Task::Guard(Words { words }) => match guard(&words)? {
+            status if status.success() || status.code() == Some(NOT_JUDGED.into()) => Ok(()),
+            status => Err(format!("guard: {status}")),
         },
         Task::Fuzz(options) => fuzz::run(options),
-        Task::Model => run_command(&mut sanitize::models()?),
+        Task::Model => run_command(sanitize::models(&shell()?)?),
         Task::Sanitize(options) => sanitize::run(&options),
         Task::Platforms => test::other_platforms()?.close(),
         Task::Miri => sanitize::miri(),

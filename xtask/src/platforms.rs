@@ -5,12 +5,13 @@
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use xshell::{Cmd, Shell, cmd};
 
 use crate::test::{PLAIN_FORMATS, Tally, once, suites};
 use xtask::Result;
 use xtask::process::{
-    build_tested, cargo, command, on_path, output, root, run as run_command, target, work_folder,
+    build_tested, on_path, output, root, run as run_command, shell, target, work_folder,
 };
 
 /// The oldest compiler for runtime, macros and formats.
@@ -79,15 +80,19 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = elsewhere(install, skips)?;
     // The tool verifies the traces of all programs.
-    run_command(&mut once(build_tested()))?;
+    let sh = shell()?;
+    run_command(once(build_tested(&sh)))?;
     tally.add(with_musl(install, skips)?);
     if let Err(why) = add_old_compiler(install) {
         skip(skips, &format!("Rust {RUST}, and aarch64: {why}"))?;
         return Ok(tally);
     }
-    let check = "check --quiet --package fdr --package fdr-macros --package fdr-marks --package fdr-formats \
-                 --package fdr-tracing --package fdr-parking-lot";
-    let checked = run_command(&mut old_cargo(check)?);
+    let old = old_compiler()?;
+    let checked = run_command(once(cmd!(
+        old,
+        "cargo check --quiet --config {PLAIN_FORMATS} --package fdr --package fdr-macros --package fdr-marks
+         --package fdr-formats --package fdr-tracing --package fdr-parking-lot"
+    )));
     tally.count(&format!("Rust {RUST}"), checked);
     if let Err(why) = add_target(AARCH64, OLD, install) {
         skip(
@@ -106,25 +111,25 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
         println!("not run on aarch64: {name}: {why}");
     }
     for suite in SUITES {
-        let mut tests = old_cargo(&format!("{suite} --target {AARCH64} --"))?;
-        for (name, _) in NOT_EMULATED {
-            tests.args(["--skip", name]);
-        }
-        tally.add(suites(&mut tests, &mut std::io::stdout())?);
+        let suite = suite.split(' ');
+        let left_out = NOT_EMULATED.map(|(name, _)| ["--skip", name]);
+        let left_out = left_out.as_flattened();
+        let tests = cmd!(
+            old,
+            "cargo --config {PLAIN_FORMATS} {suite...} --target {AARCH64} -- {left_out...}"
+        );
+        tally.add(suites(once(tests), &mut std::io::stdout())?);
     }
-    let mut build = old_cargo(
-        "build --quiet --package fdr-examples --no-default-features --ignore-rust-version",
-    )?;
-    for (program, _) in PROGRAMS {
-        build.args(["--example", program]);
-    }
-    let outcome = run_command(build.args(["--target", AARCH64]));
+    let examples = examples();
+    let outcome = run_command(once(cmd!(
+        old,
+        "cargo build --quiet --config {PLAIN_FORMATS} --package fdr-examples --no-default-features
+         --ignore-rust-version {examples...} --target {AARCH64}"
+    )));
     for (program, arguments) in PROGRAMS {
         let outcome = outcome.clone().and_then(|()| {
-            let folder = built()?.join(AARCH64).join("debug/examples");
-            let mut emulated = command(EMULATOR);
-            emulated.arg(folder.join(program));
-            let said = records(emulated, arguments)?;
+            let program = built()?.join(AARCH64).join("debug/examples").join(program);
+            let said = records(cmd!(sh, "{EMULATOR} {program} {arguments...}"))?;
             match said.contains(CLOCK) {
                 true => Ok(()),
                 false => Err(format!("its clock is not {CLOCK}: {said}")),
@@ -137,8 +142,8 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
 
 /// The folder of a compiler.
 fn sysroot(toolchain: &[&str]) -> Result<PathBuf> {
-    let mut rustc = command("rustc");
-    let (sysroot, _) = output(rustc.args(toolchain).args(["--print", "sysroot"]))?;
+    let sh = shell()?;
+    let (sysroot, _) = output(cmd!(sh, "rustc {toolchain...} --print sysroot"))?;
     Ok(PathBuf::from(sysroot.trim()))
 }
 
@@ -150,7 +155,7 @@ fn libraries(toolchain: &[&str]) -> Result<PathBuf> {
 /// Has rustup do something, if `install`.
 fn with_rustup(words: &[&str], install: bool) -> Result<()> {
     match install && on_path("rustup").is_some() {
-        true => run_command(command("rustup").args(words)),
+        true => run_command(shell()?.cmd("rustup").args(words)),
         false => Err(format!("rustup {}", words.join(" "))),
     }
 }
@@ -177,9 +182,13 @@ fn add_old_compiler(install: bool) -> Result<()> {
 /// Checks the crates, and a program with each form of the attribute, for systems without a recorder.
 fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
-    let program = portable_program()?;
-    let manifest = program.join("Cargo.toml");
-    let program = format!("--manifest-path {}", manifest.display());
+    let manifest = portable_program()?.join("Cargo.toml");
+    let sh = shell()?;
+    sh.set_var("RUSTFLAGS", "-D warnings");
+    sh.set_var(
+        "CARGO_TARGET_DIR",
+        work_folder("platforms")?.join("elsewhere"),
+    );
     for target in ELSEWHERE {
         if let Err(why) = add_target(target, IN_USE, install) {
             skip(
@@ -188,17 +197,15 @@ fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
             )?;
             continue;
         }
-        let check = |words: &str| {
-            let mut check = once(cargo(&format!("check --quiet --target {target} {words}")));
-            check.env(
-                "CARGO_TARGET_DIR",
-                work_folder("platforms")?.join("elsewhere"),
-            );
-            check.env("RUSTFLAGS", "-D warnings");
-            run_command(&mut check)
-        };
-        let checked = check("--package fdr --package fdr-tracing --package fdr-parking-lot")
-            .and_then(|()| check(&program));
+        let crates = cmd!(
+            sh,
+            "cargo check --quiet --target {target} --package fdr --package fdr-tracing --package fdr-parking-lot"
+        );
+        let program = cmd!(
+            sh,
+            "cargo check --quiet --target {target} --manifest-path {manifest}"
+        );
+        let checked = run_command(once(crates)).and_then(|()| run_command(once(program)));
         tally.count(&format!("a traced program for {target}"), checked);
     }
     Ok(tally)
@@ -233,17 +240,19 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     }
     let libraries = libraries(IN_USE)?;
     let built = built()?;
+    let sh = shell()?;
     let build = |words: &str, flags: &str| {
-        let mut build = once(cargo(&format!(
-            "--config {PLAIN_FORMATS} {words} --target {musl}"
-        )));
-        build
+        let words = words.split(' ');
+        let build = cmd!(
+            sh,
+            "cargo --config {PLAIN_FORMATS} {words...} --target {musl}"
+        );
+        once(build)
             .env("CARGO_TARGET_DIR", &built)
-            .env("RUSTFLAGS", flags);
-        build
+            .env("RUSTFLAGS", flags)
     };
     for suite in SUITES {
-        tally.add(suites(&mut build(suite, ""), &mut std::io::stdout())?);
+        tally.add(suites(build(suite, ""), &mut std::io::stdout())?);
     }
     // Where the compiler has LLVM's linker for C compilers.
     let host = format!("{arch}-unknown-linux-gnu/bin/gcc-ld");
@@ -252,19 +261,13 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     for linker in ["", &lld] {
         for kind in MUSL_FLAGS {
             let flags = format!("{kind} {linker}");
-            let mut examples = build(
-                "build --quiet --package fdr-examples --no-default-features",
-                &flags,
-            );
-            for (program, _) in PROGRAMS {
-                examples.args(["--example", program]);
-            }
-            let outcome = run_command(&mut examples);
+            let words = "build --quiet --package fdr-examples --no-default-features";
+            let outcome = run_command(build(words, &flags).args(examples()));
             for (program, arguments) in PROGRAMS {
                 let path = built.join(musl).join("debug/examples").join(program);
                 let outcome = outcome
                     .clone()
-                    .and_then(|()| records(command(path), arguments).map(drop));
+                    .and_then(|()| records(cmd!(sh, "{path} {arguments...}")).map(drop));
                 tally.count(&format!("{program} with musl, {flags}"), outcome);
             }
         }
@@ -277,30 +280,34 @@ fn built() -> Result<PathBuf> {
     Ok(work_folder("platforms")?.join("build"))
 }
 
-/// Our cargo with the old compiler. Programs for aarch64 are static: with the dynamic C library this emulator hangs in
-/// the first thread of any program.
-fn old_cargo(words: &str) -> Result<Command> {
-    let mut build = once(cargo(&format!("--config {PLAIN_FORMATS} {words}")));
-    build.env("RUSTC", sysroot(OLD)?.join("bin/rustc"));
-    build.env("CARGO_TARGET_DIR", built()?);
+/// The options that have cargo build the programs.
+fn examples() -> impl Iterator<Item = &'static str> {
+    PROGRAMS
+        .into_iter()
+        .flat_map(|(program, _)| ["--example", program])
+}
+
+/// A shell whose cargo uses the old compiler. Programs for aarch64 are static: with the dynamic C library this emulator
+/// hangs in the first thread of any program.
+fn old_compiler() -> Result<Shell> {
+    let sh = shell()?;
+    sh.set_var("RUSTC", sysroot(OLD)?.join("bin/rustc"));
+    sh.set_var("CARGO_TARGET_DIR", built()?);
     let of_target = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
-    build.env(format!("{of_target}_LINKER"), LINKER);
-    build.env(format!("{of_target}_RUNNER"), EMULATOR);
-    build.env(
-        format!("{of_target}_RUSTFLAGS"),
-        "-C target-feature=+crt-static",
-    );
-    Ok(build)
+    sh.set_var(format!("{of_target}_LINKER"), LINKER);
+    sh.set_var(format!("{of_target}_RUNNER"), EMULATOR);
+    let flags = "-C target-feature=+crt-static";
+    sh.set_var(format!("{of_target}_RUSTFLAGS"), flags);
+    Ok(sh)
 }
 
 /// Runs an example that records; its trace must be whole. Gives what `fdr info` says of it.
-fn records(mut program: Command, words: &[&str]) -> Result<String> {
+fn records(program: Cmd<'_>) -> Result<String> {
     let trace = work_folder("platforms")?.join("trace.fdr");
-    program.args(words).env("FDR", "1").env("FDR_OUT", &trace);
-    output(program.stdin(Stdio::null()))?;
-    let tool = target()?.join("debug/fdr");
-    let (verified, _) = output(command(&tool).arg("verify").arg(&trace))?;
-    let (information, _) = output(command(&tool).arg("info").arg(&trace))?;
+    output(program.env("FDR", "1").env("FDR_OUT", &trace))?;
+    let (sh, tool) = (shell()?, target()?.join("debug/fdr"));
+    let (verified, _) = output(cmd!(sh, "{tool} verify {trace}"))?;
+    let (information, _) = output(cmd!(sh, "{tool} info {trace}"))?;
     fs::remove_file(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
     match verified.contains(": OK: ") {
         true => Ok(information),

@@ -1,16 +1,47 @@
-//! Starting other programs, and where things are: the workspace, cargo, what cargo built. Every
-//! program of ours is started without the caller's `FDR*` variables, so that a developer's
-//! environment changes no result.
-//!
-//! No library does this in fewer lines. A command of `xshell` can't go to another thread. A command of `duct` takes no
-//! more arguments after it is made. The errors of both lack the command's stderr.
+//! What programs of ours find when they are started: the workspace, what cargo built, the readers that are installed for
+//! us, and none of the caller's `FDR*` variables. Commands are those of `xshell`. Its errors lack the command's stderr,
+//! and it does not say how long a command took: [`output`] and [`run`] do.
 
 use std::env;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use xshell::{Cmd, Shell, cmd};
+
 use crate::Result;
+
+/// Starts this program anew without the caller's `FDR*` variables, if there are any: a shell of `xshell` can't remove
+/// variables. The programs that this one starts lack them, too, so a developer's environment changes no result.
+///
+/// # Errors
+///
+/// If it can't be started anew.
+pub fn drop_variables() -> Result<()> {
+    let is_ours = |name: &OsString| {
+        let name = name.to_str();
+        name.is_some_and(|name| name == "FDR" || name.starts_with("FDR_"))
+    };
+    let names = env::vars_os().map(|(name, _)| name);
+    let ours: Vec<OsString> = names.filter(is_ours).collect();
+    if ours.is_empty() {
+        return Ok(());
+    }
+    let mut anew = Command::new(program()?);
+    anew.args(env::args_os().skip(1));
+    for name in ours {
+        anew.env_remove(name);
+    }
+    Err(format!("cannot start anew: {}", anew.exec()))
+}
+
+fn program() -> Result<PathBuf> {
+    env::current_exe().map_err(|error| format!("where am I? {error}"))
+}
 
 /// The workspace's folder.
 pub fn root() -> PathBuf {
@@ -22,7 +53,7 @@ pub fn root() -> PathBuf {
 
 /// Cargo's target folder: this program is TARGET/PROFILE/xtask.
 pub fn target() -> Result<PathBuf> {
-    let program = env::current_exe().map_err(|error| format!("where am I? {error}"))?;
+    let program = program()?;
     let target = program.ancestors().nth(2).map(Path::to_path_buf);
     target.ok_or_else(|| format!("{} is not in a target folder", program.display()))
 }
@@ -48,36 +79,37 @@ fn path() -> Vec<PathBuf> {
     folders
 }
 
-/// A program, run in the workspace's folder.
-pub fn command(program: impl AsRef<std::ffi::OsStr>) -> Command {
-    let mut command = Command::new(program);
-    command.current_dir(root());
+/// A shell in the workspace's folder, which finds the readers that are installed for us.
+///
+/// # Errors
+///
+/// If the current folder is gone.
+pub fn shell() -> Result<Shell> {
+    let sh = Shell::new().map_err(|error| error.to_string())?;
+    sh.change_dir(root());
     // Only a folder with a colon in its name can't be joined.
     if let Ok(path) = env::join_paths(path()) {
-        command.env("PATH", path);
+        sh.set_var("PATH", path);
     }
-    for (name, _) in env::vars_os() {
-        if name
-            .to_str()
-            .is_some_and(|name| name == "FDR" || name.starts_with("FDR_"))
-        {
-            command.env_remove(name);
-        }
-    }
-    command
+    Ok(sh)
 }
 
-/// The cargo that started this program, with arguments separated by spaces.
-pub fn cargo(arguments: &str) -> Command {
-    let mut cargo = command(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(arguments.split_whitespace());
-    cargo
+/// The same in another folder.
+///
+/// # Errors
+///
+/// Like [`shell`].
+pub fn shell_in(folder: &Path) -> Result<Shell> {
+    let sh = shell()?;
+    sh.change_dir(folder);
+    Ok(sh)
 }
 
 /// What the compiler builds for.
 pub fn host() -> Result<String> {
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let (version, _) = output(command(rustc).arg("-vV"))?;
+    let sh = shell()?;
+    let (version, _) = output(cmd!(sh, "{rustc} -vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: "));
     Ok(host
         .ok_or("rustc does not say what it builds for")?
@@ -87,24 +119,16 @@ pub fn host() -> Result<String> {
 /// The packages of which tests are run or programs are used, in cargo's words: all but the benches. Every build of the
 /// tests names these packages, because cargo unites the features of the packages that it is given. Other packages mean
 /// other features, and other features mean that most of the tree is compiled again.
-pub const TESTED: &str = "--workspace --exclude fdr-bench --exclude fdr-bench-driver";
+pub const TESTED: [&str; 3] = [
+    "--workspace",
+    "--exclude=fdr-bench",
+    "--exclude=fdr-bench-driver",
+];
 
 /// Builds every program that tests start, where `cargo test` has them, too. The examples are part of it because their
 /// dependencies add features, as those of tests do.
-pub fn build_tested() -> Command {
-    cargo(&format!("build --quiet {TESTED} --bins --examples"))
-}
-
-/// The command line as a person would type it.
-pub fn command_line(command: &Command) -> String {
-    let program = Path::new(command.get_program())
-        .file_name()
-        .unwrap_or_default();
-    let words = std::iter::once(program).chain(command.get_args());
-    words
-        .map(|word| word.to_string_lossy())
-        .collect::<Vec<_>>()
-        .join(" ")
+pub fn build_tested(sh: &Shell) -> Cmd<'_> {
+    cmd!(sh, "cargo build --quiet {TESTED...} --bins --examples")
 }
 
 /// What took less is not worth a line.
@@ -119,42 +143,49 @@ pub fn print_time(begin: Instant) {
 }
 
 /// Shows and runs the command; its output goes where ours goes.
-pub fn run(command: &mut Command) -> Result<()> {
-    eprintln!("$ {}", command_line(command));
+pub fn run(cmd: Cmd<'_>) -> Result<()> {
     let begin = Instant::now();
-    let status = command
-        .status()
-        .map_err(|error| cannot_run(command, &error))?;
+    let ran = cmd.run().map_err(|error| error.to_string());
     print_time(begin);
-    if status.success() {
-        Ok(())
-    } else {
-        Err(format!("`{}`: {status}", command_line(command)))
-    }
+    ran
 }
 
 /// Runs the command and returns what it printed on stdout and stderr.
-pub fn output(command: &mut Command) -> Result<(String, String)> {
-    let output = command.stdin(Stdio::null()).output();
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = output.map_err(|error| cannot_run(command, &error))?;
-    let stderr = String::from_utf8_lossy(&stderr).into_owned();
-    if !status.success() {
-        return Err(format!(
-            "`{}`: {status}\n{}",
-            command_line(command),
-            stderr.trim_end()
-        ));
+pub fn output(mut cmd: Cmd<'_>) -> Result<(String, String)> {
+    cmd.set_ignore_status(true);
+    let output = cmd.output().map_err(|error| error.to_string())?;
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() {
+        return Err(format!("`{cmd}`: {}\n{}", output.status, stderr.trim_end()));
     }
-    Ok((String::from_utf8_lossy(&stdout).into_owned(), stderr))
+    Ok((String::from_utf8_lossy(&output.stdout).into_owned(), stderr))
+}
+
+/// Runs the command, and hands over the lines of its stdout as they come.
+pub fn lines(cmd: Cmd<'_>, mut take: impl FnMut(&str)) -> Result<ExitStatus> {
+    let line = cmd.to_string();
+    let child = Command::from(cmd).stdout(Stdio::piped()).spawn();
+    let mut child = child.map_err(|error| cannot_run(&line, &error))?;
+    if let Some(output) = child.stdout.take() {
+        for text in BufReader::new(output).split(b'\n') {
+            let text = text.map_err(|error| format!("reading what `{line}` prints: {error}"))?;
+            take(&String::from_utf8_lossy(&text));
+        }
+    }
+    child.wait().map_err(|error| cannot_run(&line, &error))
+}
+
+/// Runs the command with what it prints into files.
+pub fn into_files(cmd: Cmd<'_>, stdout: File, stderr: File) -> Result<ExitStatus> {
+    let line = cmd.to_string();
+    let mut command = Command::from(cmd);
+    command.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    command.status().map_err(|error| cannot_run(&line, &error))
 }
 
 /// The message for a program that could not be started.
-pub fn cannot_run(command: &Command, error: &std::io::Error) -> String {
-    format!("cannot run `{}`: {error}", command_line(command))
+pub fn cannot_run(line: &str, error: &io::Error) -> String {
+    format!("cannot run `{line}`: {error}")
 }
 
 /// The program of that name on `PATH`, or among the readers that cargo installed for us.
@@ -183,7 +214,8 @@ mod tests {
 
     #[test]
     fn a_failure_names_its_command() {
-        let error = output(command("sh").args(["-c", "echo no such thing >&2; exit 3"]));
+        let sh = shell().expect("a shell");
+        let error = output(cmd!(sh, "sh -c 'echo no such thing >&2; exit 3'"));
         let error = error.expect_err("exit status 3");
         assert!(
             error.contains("sh -c") && error.contains("exit status: 3"),

@@ -6,10 +6,14 @@
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use xshell::{Cmd, cmd};
 
 use crate::Result;
-use crate::process::{cargo, command, in_python_package, on_path, work_folder};
+use crate::process::{
+    in_python_package, into_files, on_path, output, print_time, shell, work_folder,
+};
 
 struct Reader {
     /// What people know it by.
@@ -220,12 +224,7 @@ impl Reader {
     fn is_installed(&self) -> bool {
         match self.sign {
             Sign::Program(names) => names.iter().any(|name| on_path(name).is_some()),
-            Sign::Shell(line) => {
-                let mut shell = command("sh");
-                shell.args(["-c", line]).stdin(Stdio::null());
-                shell.stdout(Stdio::null()).stderr(Stdio::null());
-                shell.status().is_ok_and(|status| status.success())
-            }
+            Sign::Shell(line) => shell().is_ok_and(|sh| output(cmd!(sh, "sh -c {line}")).is_ok()),
             Sign::Package(path) => in_python_package(path).is_some(),
         }
     }
@@ -298,7 +297,7 @@ pub fn prepare(install: bool, suite: Suite) -> Result<()> {
         });
         let packages: Vec<&str> = debian.flatten().copied().collect();
         if !packages.is_empty() && may_install_packages() {
-            install_packages(&packages, &log);
+            install_packages(&packages, &log)?;
         }
         for reader in &wanted {
             reader.install_below_target(&log);
@@ -323,7 +322,7 @@ pub fn provide(name: &str) -> Result<bool> {
     if !reader.is_installed() {
         match reader.origin {
             Origin::Debian(packages) if may_install_packages() => {
-                install_packages(packages, &new_log()?);
+                install_packages(packages, &new_log()?)?;
             }
             Origin::Debian(_) => {}
             Origin::Python(..) if !provide("Python's environments")? => {}
@@ -346,8 +345,7 @@ pub fn install_debian(packages: &[&str]) -> Result<()> {
             "only root on a Debian-like system can install: {packages}"
         ));
     }
-    install_packages(packages, &new_log()?);
-    Ok(())
+    install_packages(packages, &new_log()?)
 }
 
 fn print_error(result: Result<()>) {
@@ -356,51 +354,65 @@ fn print_error(result: Result<()>) {
     }
 }
 
-fn install_packages(packages: &[&str], log: &Path) {
+fn install_packages(packages: &[&str], log: &Path) -> Result<()> {
     eprintln!(
         "installing {} (log: {})",
         packages.join(", "),
         log.display()
     );
-    let mut update = command("apt-get");
-    print_error(quietly(update.args(["update", "-qq"]), log));
+    let sh = shell()?;
+    sh.set_var("DEBIAN_FRONTEND", "noninteractive");
+    print_error(quietly(cmd!(sh, "apt-get update -qq"), log));
     for package in packages {
         // One by one: an old release lacks one of them, not all.
-        let mut apt = command("apt-get");
-        apt.args(["install", "-qq", "-y", "--no-install-recommends", package]);
-        print_error(quietly(apt.env("DEBIAN_FRONTEND", "noninteractive"), log));
+        let install = cmd!(
+            sh,
+            "apt-get install -qq -y --no-install-recommends {package}"
+        );
+        print_error(quietly(install, log));
     }
+    Ok(())
 }
 
 fn install_crate(name: &str, version: &str, log: &Path) -> Result<()> {
     let root = work_folder("readers")?;
     eprintln!("installing {name} {version} (log: {})", log.display());
-    let mut install = cargo("install --locked --quiet --version");
-    install.args([version, name]).arg("--root").arg(&root);
-    quietly(&mut install, log)
+    let sh = shell()?;
+    let install = cmd!(
+        sh,
+        "cargo install --locked --quiet --version {version} {name} --root {root}"
+    );
+    quietly(install, log)
 }
 
 /// Into an environment below the readers' folder, made if need be.
 fn install_python(name: &str, version: &str, log: &Path) -> Result<()> {
     let folder = work_folder("readers")?.join("python");
     eprintln!("installing {name} {version} (log: {})", log.display());
-    if !folder.join("bin/pip").exists() {
-        let mut environment = command("python3");
-        quietly(environment.args(["-m", "venv"]).arg(&folder), log)?;
+    let (sh, pip) = (shell()?, folder.join("bin/pip"));
+    if !pip.exists() {
+        quietly(cmd!(sh, "python3 -m venv {folder}"), log)?;
     }
-    let mut pip = command(folder.join("bin/pip"));
     // No program of a reader is started often enough to be compiled.
-    pip.args(["install", "--quiet", "--no-compile"]);
-    quietly(pip.arg(format!("{name}=={version}")), log)
+    quietly(
+        cmd!(sh, "{pip} install --quiet --no-compile {name}=={version}"),
+        log,
+    )
 }
 
-fn quietly(command: &mut Command, log: &Path) -> Result<()> {
+fn quietly(cmd: Cmd<'_>, log: &Path) -> Result<()> {
     let open = || File::options().append(true).open(log);
     let (out, err) = open()
         .and_then(|out| Ok((out, open()?)))
         .map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-    command.stdin(Stdio::null()).stdout(out).stderr(err);
-    crate::process::run(command).map_err(|error| format!("{error}; see {}", log.display()))
+    let (line, begin) = (cmd.to_string(), Instant::now());
+    eprintln!("$ {line}");
+    let status = into_files(cmd, out, err)?;
+    print_time(begin);
+    match status {
+        status if status.success() => Ok(()),
+        status => Err(format!("`{line}`: {status}; see {}", log.display())),
+    }
 }
 
 #[cfg(test)]

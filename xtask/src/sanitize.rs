@@ -5,11 +5,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+
+use xshell::{Cmd, Shell, cmd};
 
 use crate::test::PLAIN_FORMATS;
 use xtask::Result;
-use xtask::process::{cannot_run, cargo, command, host, output, run as run_command, work_folder};
+use xtask::process::{host, output, run as run_command, shell, shell_in, work_folder};
 
 /// False reports of ThreadSanitizer. The delivered standard library has no calls into the sanitizer's runtime.
 const SUPPRESSED: &str = "\
@@ -99,10 +100,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 impl Sanitizer {
     fn run(&self) -> Result<()> {
-        let host = host()?;
+        let (sh, host) = (shell()?, host()?);
         self.finds_the_fault(&host)?;
         for suite in self.suites {
-            run_command(&mut self.cargo(suite, &host)?)?;
+            run_command(self.cargo(&sh, suite, &host)?)?;
         }
         let mut programs: Vec<&str> = PROGRAMS.map(|(name, _)| name).to_vec();
         programs.dedup();
@@ -117,45 +118,42 @@ impl Sanitizer {
     }
 
     /// Cargo with the sanitizer on, in a target folder of its own.
-    fn cargo(&self, words: &str, host: &str) -> Result<Command> {
-        let (words, filters) = words.split_once(" -- ").unwrap_or((words, ""));
-        let mut build = cargo(words);
+    fn cargo<'a>(&self, sh: &'a Shell, words: &str, host: &str) -> Result<Cmd<'a>> {
+        let (words, filters) = words.split_at(words.find(" -- ").unwrap_or(words.len()));
+        let (words, filters) = (words.split(' '), filters.split_whitespace());
         let flags = format!(
             "-Zsanitizer={} -Cunsafe-allow-abi-mismatch=sanitizer {}",
             self.name, self.flags
         );
         // With a target of its own, the flags are not for build scripts and macros.
-        build.args(["--target", host]).env("RUSTC_BOOTSTRAP", "1");
-        build.env("RUSTFLAGS", flags.trim_end());
-        // SUPPRESSED names functions that are inlined: they are found by line tables.
-        build.env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only");
-        build.env("CARGO_TARGET_DIR", self.folder()?);
-        self.set_options(&mut build)?;
-        if !filters.is_empty() {
-            build.arg("--").args(filters.split_whitespace());
-        }
-        Ok(build)
+        let build = cmd!(sh, "cargo {words...} --target {host} {filters...}")
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", flags.trim_end())
+            // SUPPRESSED names functions that are inlined: they are found by line tables.
+            .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
+            .env("CARGO_TARGET_DIR", self.folder()?);
+        self.with_options(build)
     }
 
     fn folder(&self) -> Result<PathBuf> {
         work_folder(&format!("sanitize-{}", self.name))
     }
 
-    fn set_options(&self, command: &mut Command) -> Result<()> {
+    fn with_options<'a>(&self, command: Cmd<'a>) -> Result<Cmd<'a>> {
         let path = self.folder()?.join("suppressions");
         fs::write(&path, SUPPRESSED)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        command.env("TSAN_OPTIONS", format!("suppressions={}", path.display()));
-        // The standard library caches data for backtraces behind its own lock, which the sanitizer does not see.
-        command.env("RUST_BACKTRACE", "0");
-        // Memory that a program still holds at its end is no fault of this kind.
-        command.env("ASAN_OPTIONS", "detect_leaks=0");
-        Ok(())
+        Ok(command
+            .env("TSAN_OPTIONS", format!("suppressions={}", path.display()))
+            // The standard library caches data for backtraces behind its own lock, which the sanitizer does not see.
+            .env("RUST_BACKTRACE", "0")
+            // Memory that a program still holds at its end is no fault of this kind.
+            .env("ASAN_OPTIONS", "detect_leaks=0"))
     }
 
     fn build(&self, name: &str, host: &str) -> Result<PathBuf> {
         let words = format!("build --quiet --package fdr-tests --bin {name}");
-        run_command(&mut self.cargo(&words, host)?)?;
+        run_command(self.cargo(&shell()?, &words, host)?)?;
         Ok(self.folder()?.join(host).join("debug").join(name))
     }
 
@@ -194,11 +192,10 @@ impl Sanitizer {
 
     /// Whether the program succeeded, and its stderr.
     fn outcome(&self, program: &Path, arguments: &[&str], folder: &Path) -> Result<(bool, String)> {
-        let mut run = command(program);
-        self.set_options(&mut run)?;
-        run.args(arguments).current_dir(folder).env("FDR", "1");
-        run.stdin(Stdio::null());
-        let output = run.output().map_err(|error| cannot_run(&run, &error))?;
+        let sh = shell_in(folder)?;
+        let run = self.with_options(cmd!(sh, "{program} {arguments...}"))?;
+        let output = run.env("FDR", "1").ignore_status().output();
+        let output = output.map_err(|error| error.to_string())?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         Ok((output.status.success(), said))
     }
@@ -206,18 +203,17 @@ impl Sanitizer {
 
 /// The recorder's protocol in every order that the memory model allows: `recorder/tests/model`. The build has no
 /// assembly, because loom can't model it, and has a target folder of its own.
-pub(crate) fn models() -> Result<Command> {
-    let mut tests = cargo("test --package fdr --lib");
+pub(crate) fn models(sh: &Shell) -> Result<Cmd<'_>> {
     // The search is loom's, in generator's coroutines. It takes six times as long if they are not optimized.
-    for package in ["loom", "generator"] {
-        tests.arg("--config");
-        tests.arg(format!("profile.dev.package.{package}.opt-level=2"));
-    }
-    tests.args(["--config", PLAIN_FORMATS]);
-    tests.env("RUSTFLAGS", "--cfg loom --cfg miri");
-    tests.env("CARGO_TARGET_DIR", work_folder("model")?);
-    tests.args(["recorder::tests::model", "--", "--nocapture"]);
-    Ok(tests)
+    let [loom, generator] =
+        ["loom", "generator"].map(|name| format!("profile.dev.package.{name}.opt-level=2"));
+    let tests = cmd!(
+        sh,
+        "cargo test --package fdr --lib --config {loom} --config {generator} --config {PLAIN_FORMATS}
+         recorder::tests::model -- --nocapture"
+    );
+    let tests = tests.env("RUSTFLAGS", "--cfg loom --cfg miri");
+    Ok(tests.env("CARGO_TARGET_DIR", work_folder("model")?))
 }
 
 /// What runs under Miri: code with unsafe blocks, and memory that threads share. The formats have neither.
@@ -264,7 +260,7 @@ pub(crate) fn miri() -> Result<()> {
         println!("SKIPPED: tests under Miri: {why}");
         return Ok(());
     }
-    run_command(&mut interpreted()?)
+    run_command(interpreted(&shell()?)?)
 }
 
 /// The tests under Miri.
@@ -272,22 +268,20 @@ pub(crate) fn miri() -> Result<()> {
 /// # Errors
 ///
 /// If there is no Miri.
-pub(crate) fn interpreted() -> Result<Command> {
-    let mut miri = with_miri()?;
-    miri.args(["test", "--package", "fdr", "--lib"]);
-    miri.env("CARGO_TARGET_DIR", work_folder("miri")?);
-    // Smaller chunks, and what stands in for system calls that Miri does not know.
-    miri.env("RUSTFLAGS", "--cfg interpreted");
-    // The recorder's cursors are addresses, its slots are found by exposed provenance.
-    miri.env(
-        "MIRIFLAGS",
-        "-Zmiri-permissive-provenance -Zmiri-disable-isolation",
-    );
-    miri.arg("--").args(INTERPRETED);
-    for name in NOT_INTERPRETED {
-        miri.args(["--skip", name]);
-    }
-    Ok(miri)
+pub(crate) fn interpreted(sh: &Shell) -> Result<Cmd<'_>> {
+    let skipped = NOT_INTERPRETED.map(|name| ["--skip", name]);
+    Ok(with_miri(sh)?
+        .args(["test", "--package", "fdr", "--lib", "--"])
+        .args(INTERPRETED)
+        .args(skipped.as_flattened())
+        .env("CARGO_TARGET_DIR", work_folder("miri")?)
+        // Smaller chunks, and what stands in for system calls that Miri does not know.
+        .env("RUSTFLAGS", "--cfg interpreted")
+        // The recorder's cursors are addresses, its slots are found by exposed provenance.
+        .env(
+            "MIRIFLAGS",
+            "-Zmiri-permissive-provenance -Zmiri-disable-isolation",
+        ))
 }
 
 /// `cargo miri` of the toolchain in use, or of rustup's nightly.
@@ -295,23 +289,19 @@ pub(crate) fn interpreted() -> Result<Command> {
 /// # Errors
 ///
 /// Why there is none.
-fn with_miri() -> Result<Command> {
-    let nightly = || {
-        let mut nightly = command("rustup");
-        nightly.args(["run", "nightly", "cargo", "miri"]);
-        nightly
-    };
-    if output(cargo("miri").arg("--version")).is_ok() {
-        return Ok(cargo("miri"));
+fn with_miri(sh: &Shell) -> Result<Cmd<'_>> {
+    if output(cmd!(sh, "cargo miri --version")).is_ok() {
+        return Ok(cmd!(sh, "cargo miri"));
     }
     let known = "rustup component add miri rust-src --toolchain nightly";
-    output(nightly().arg("--version")).map_err(|_| format!("no toolchain has it: {known}"))?;
-    Ok(nightly())
+    output(cmd!(sh, "rustup run nightly cargo miri --version"))
+        .map_err(|_| format!("no toolchain has it: {known}"))?;
+    Ok(cmd!(sh, "rustup run nightly cargo miri"))
 }
 
 /// Why Miri can't be run; `None` where it can.
 pub(crate) fn no_miri() -> Option<String> {
-    with_miri().err()
+    shell().and_then(|sh| with_miri(&sh).map(drop)).err()
 }
 
 #[cfg(test)]

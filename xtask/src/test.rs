@@ -4,9 +4,8 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::str::FromStr;
 use std::thread;
 use std::time::Instant;
@@ -15,10 +14,10 @@ use crate::Add;
 use crate::platforms;
 use crate::sanitize;
 use crate::torture;
+use xshell::{Cmd, Shell, cmd};
 use xtask::Result;
 use xtask::process::{
-    TESTED, cannot_run, cargo, command_line, output, print_time, root, run as run_command,
-    work_folder,
+    TESTED, lines, output, print_time, root, run as run_command, shell, shell_in, work_folder,
 };
 use xtask::readers::{self, Suite};
 
@@ -149,14 +148,13 @@ const REST: &str = "the_rest::";
 
 /// Has cargo compile without keeping what a later compilation could use again. That state is two thirds of the target
 /// folder, and a run of all tests compiles each crate once.
-pub(crate) fn once(mut cargo: Command) -> Command {
-    cargo.env("CARGO_INCREMENTAL", "0");
-    cargo
+pub(crate) fn once(cargo: Cmd<'_>) -> Cmd<'_> {
+    cargo.env("CARGO_INCREMENTAL", "0")
 }
 
 /// The targets of the benches. All packages are named, so that their dependencies have the features of the tests', and
 /// are compiled already.
-pub(crate) const BENCHES: &str = "--workspace --bin fdr-bench --bin fdr-bench-driver";
+pub(crate) const BENCHES: [&str; 3] = ["--workspace", "--bin=fdr-bench", "--bin=fdr-bench-driver"];
 
 /// For builds in which the formats are not what is tested: compiling them without optimizations takes half as long.
 pub(crate) const PLAIN_FORMATS: &str = "profile.dev.package.fdr-formats.opt-level=0";
@@ -215,17 +213,20 @@ const TESTS_PER_CORE: usize = 2;
 ///
 /// If cargo cannot be started, or the list of skips cannot be written.
 pub(crate) fn usual(install: bool) -> Result<Tally> {
-    let mut tests = once(cargo(&format!("test {TESTED} --no-fail-fast")));
+    let sh = shell()?;
     // If something does not compile, the lines below report and count it.
-    let mut build = once(cargo(&format!("test {TESTED} --no-run")));
+    let build = once(cmd!(sh, "cargo test {TESTED...} --no-run"));
     let install = || readers::prepare(install, Suite::Usual);
-    let (installed, _) = beside(install, || run_command(&mut build));
+    let (installed, _) = beside(install, || run_command(build));
     installed?;
     let skips = skip_list()?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    tests.env("RUST_TEST_THREADS", (cores * TESTS_PER_CORE).to_string());
-    tests.env("FDR_SKIPS", &skips).args(["--", "--skip", REST]);
-    let mut tally = suites(&mut tests, &mut std::io::stdout())?;
+    let tests = once(cmd!(
+        sh,
+        "cargo test {TESTED...} --no-fail-fast -- --skip {REST}"
+    ));
+    let tests = tests.env("RUST_TEST_THREADS", (cores * TESTS_PER_CORE).to_string());
+    let mut tally = suites(tests.env("FDR_SKIPS", &skips), &mut std::io::stdout())?;
     tally.print_skips(&listed(&skips)?, None);
     println!("not run: the rest, which takes longer and rarely says more: cargo xtask test --rest");
     Ok(tally)
@@ -239,44 +240,44 @@ pub(crate) fn usual(install: bool) -> Result<Tally> {
 /// Like [`usual`].
 pub(crate) fn rest(install: bool) -> Result<Tally> {
     let skips = skip_list()?;
-    let mut tests = once(cargo(&format!(
-        "test {TESTED} --lib --test main --no-fail-fast"
-    )));
-    tests.env("FDR_SKIPS", &skips).args(["--", REST]);
-    let mut benches = once(cargo(&format!("test {BENCHES} --no-fail-fast")));
-    benches.env("FDR_SKIPS", &skips);
+    let sh = shell()?;
+    let tests = once(cmd!(
+        sh,
+        "cargo test {TESTED...} --lib --test main --no-fail-fast -- {REST}"
+    ));
+    let benches = once(cmd!(sh, "cargo test {BENCHES...} --no-fail-fast"));
     // A workspace of its own: what the peers are measured by.
-    let manifest = "--locked --manifest-path bench/peers/Cargo.toml";
-    let mut harness = cargo(&format!("test {manifest} --package peer-harness"));
-    harness.env("CARGO_TARGET_DIR", work_folder("peers")?);
+    let harness = cmd!(
+        sh,
+        "cargo test --locked --manifest-path bench/peers/Cargo.toml --package peer-harness"
+    );
     let mut tally = Tally::default();
     // These start no other programs.
-    let alone = [benches, without_assembly()?, harness];
+    let alone = [
+        benches.env("FDR_SKIPS", &skips),
+        without_assembly(&sh)?,
+        harness.env("CARGO_TARGET_DIR", work_folder("peers")?),
+    ];
     let (installed, ran) = beside(
         || {
             readers::prepare(install, Suite::Rest)?;
             if install { fetch_sources() } else { Ok(()) }
         },
         || {
-            let ran = alone.map(|mut suite| suites(&mut suite, &mut std::io::stdout()));
+            let ran = alone.map(|suite| suites(suite, &mut std::io::stdout()));
             ran.into_iter().collect::<Result<Vec<Tally>>>()
         },
     );
     ran?.into_iter().for_each(|ran| tally.add(ran));
     installed?;
-    tally.add(suites(&mut tests, &mut std::io::stdout())?);
+    tally.add(suites(
+        tests.env("FDR_SKIPS", &skips),
+        &mut std::io::stdout(),
+    )?);
     // The models and Miri run on one core, so they run beside the builds for other platforms, and the torture. Their words
     // follow when they end.
-    let mut on_one_core = vec![sanitize::models()?];
-    on_one_core.extend(sanitize::interpreted().ok());
     let (of_models, of_others) = thread::scope(|scope| {
-        let models = scope.spawn(move || -> Result<(Tally, Vec<u8>)> {
-            let (mut tally, mut said) = (Tally::default(), Vec::new());
-            for suite in &mut on_one_core {
-                tally.add(suites(suite, &mut said)?);
-            }
-            Ok((tally, said))
-        });
+        let models = scope.spawn(on_one_core);
         let others = platforms::run(install, &skips).and_then(|mut others| {
             // Each case of the torture's short form counts as one test.
             others.add(torture::short(&skips)?);
@@ -290,6 +291,17 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     tally.add(of_others?);
     tally.print_skips(&listed(&skips)?, sanitize::no_miri());
     Ok(tally)
+}
+
+/// The models and Miri: the tally, and what they print.
+fn on_one_core() -> Result<(Tally, Vec<u8>)> {
+    let sh = shell()?;
+    let (mut tally, mut said) = (Tally::default(), Vec::new());
+    tally.add(suites(sanitize::models(&sh)?, &mut said)?);
+    if let Ok(interpreted) = sanitize::interpreted(&sh) {
+        tally.add(suites(interpreted, &mut said)?);
+    }
+    Ok((tally, said))
 }
 
 /// Packages of `tests/programs` that use crates which the workspace does not use. Tests build them without the network.
@@ -309,7 +321,8 @@ fn fetch_sources() -> Result<()> {
         std::fs::write(folder.join("src/main.rs"), "fn main() {}\n").map_err(bad)?;
         // The versions of the workspace, where it has any.
         std::fs::copy(workspace.join("Cargo.lock"), folder.join("Cargo.lock")).map_err(bad)?;
-        if let Err(error) = output(cargo("fetch --quiet").current_dir(&folder)) {
+        let sh = shell_in(&folder)?;
+        if let Err(error) = output(cmd!(sh, "cargo fetch --quiet")) {
             eprintln!("xtask: {error}");
         }
     }
@@ -339,42 +352,35 @@ pub(crate) fn skip_list() -> Result<PathBuf> {
 
 /// The recorder's own tests once more, with the writer that other architectures use: Miri, which has no
 /// assembly either, gives the switch its name.
-fn without_assembly() -> Result<Command> {
-    let mut tests = once(cargo("test --package fdr --lib --config"));
-    tests.arg(PLAIN_FORMATS);
-    tests.env("RUSTFLAGS", "--cfg miri");
-    tests.env("CARGO_TARGET_DIR", work_folder("portable")?);
-    Ok(tests)
+fn without_assembly(sh: &Shell) -> Result<Cmd<'_>> {
+    let tests = once(cmd!(
+        sh,
+        "cargo test --package fdr --lib --config {PLAIN_FORMATS}"
+    ));
+    let tests = tests.env("RUSTFLAGS", "--cfg miri");
+    Ok(tests.env("CARGO_TARGET_DIR", work_folder("portable")?))
 }
 
 /// Runs `cargo test`, passes its output on as it comes, says how long it took, and adds up the results in it. No result
 /// is a failure.
-pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
-    eprintln!("$ {}", command_line(tests));
-    let begin = Instant::now();
-    let mut child = tests
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| cannot_run(tests, &error))?;
+pub(crate) fn suites(tests: Cmd<'_>, out: &mut dyn Write) -> Result<Tally> {
+    let command = tests.to_string();
     let (mut tally, mut names) = (Tally::default(), Vec::new());
-    if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).split(b'\n') {
-            let line = line.map_err(|error| format!("reading the tests' output: {error}"))?;
-            let line = String::from_utf8_lossy(&line);
-            let _ = writeln!(out, "{line}");
-            tally.add_suite(&line, &mut names);
-        }
-    }
-    let status = child.wait().map_err(|error| cannot_run(tests, &error))?;
+    eprintln!("$ {command}");
+    let begin = Instant::now();
+    let status = lines(tests, |line| {
+        let _ = writeln!(out, "{line}");
+        tally.add_suite(line, &mut names);
+    })?;
     print_time(begin);
     if !status.success() && tally.failed == 0 {
-        let how = format!("`{}`: {status}", command_line(tests));
+        let how = format!("`{command}`: {status}");
         let _ = writeln!(out, "{how}");
         tally.fail(&how);
     }
     // A name or a `cfg` that no test has any more chooses nothing, and cargo is content.
     if tally == Tally::default() {
-        let how = format!("`{}`: no test was run", command_line(tests));
+        let how = format!("`{command}`: no test was run");
         let _ = writeln!(out, "{how}");
         tally.fail(&how);
     }
@@ -391,7 +397,6 @@ pub(crate) fn listed(skips: &Path) -> Result<BTreeSet<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use xtask::process::command;
 
     #[test]
     fn suites_are_added_up() {
@@ -428,7 +433,8 @@ mod tests {
         let tally = |script: &str| {
             // Not to our own output, where these results would be taken for real ones.
             let mut shown = Vec::new();
-            let tally = suites(command("sh").args(["-c", script]), &mut shown).expect("sh runs");
+            let sh = shell().expect("a shell");
+            let tally = suites(cmd!(sh, "sh -c {script}"), &mut shown).expect("sh runs");
             assert!(shown.starts_with(b"test result: "));
             (tally.passed, tally.failed)
         };

@@ -1,9 +1,10 @@
 //! `cargo xtask tidy`: the rules that the compiler does not know. They are about dependencies between crates and
-//! between rooms, circles of imports in the page, the places of unsafe code, file heads, test files that no program
+//! between rooms, entry points of the recorder, circles of imports in the page, the places of unsafe code, file heads, test files that no program
 //! includes, and links between pages. Each finding names the place and what to do. Rules are functions of text, so that
 //! each has a test with a tree that breaks it.
 
 mod crates;
+mod entry_points;
 mod links;
 mod modules;
 mod page;
@@ -56,6 +57,7 @@ impl fmt::Display for Finding {
 pub(crate) fn run() -> Result<()> {
     let mut findings = tree(&root())?;
     findings.extend(rooms::check(&root())?);
+    findings.extend(entry_points::check(&root())?);
     findings.extend(page::check(&root())?);
     findings.extend(crates::check(&root())?);
     for finding in &findings {

@@ -2,18 +2,15 @@
 //! for themselves. The work is done by `tests/src/bin/torture`; here it is built, given its share of the time, and its
 //! results become a table.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 
 use crate::test::{Tally, once};
+use xshell::cmd;
 use xtask::Result;
-use xtask::process::{
-    build_tested, cannot_run, cargo, command, run as run_command, target, work_folder,
-};
+use xtask::process::{build_tested, lines, run as run_command, shell, target, work_folder};
 
 /// A case, and its number of tries.
 struct Case {
@@ -182,17 +179,17 @@ pub(crate) fn short(skips: &Path) -> Result<Tally> {
 
 fn torture(options: &Options) -> Result<Tally> {
     let profile = if options.release { "release" } else { "debug" };
-    let mut build = if options.release {
-        let mut build = cargo("build --quiet --release --package fdr-tests");
-        for program in PROGRAMS {
-            build.args(["--bin", program]);
-        }
-        build
+    let sh = shell()?;
+    let build = if options.release {
+        let programs = PROGRAMS.into_iter().flat_map(|program| ["--bin", program]);
+        cmd!(
+            sh,
+            "cargo build --quiet --release --package fdr-tests {programs...}"
+        )
     } else {
-        once(build_tested())
+        once(build_tested(&sh))
     };
-    build.env("CARGO_TARGET_DIR", target()?);
-    run_command(&mut build)?;
+    run_command(build.env("CARGO_TARGET_DIR", target()?))?;
     println!("seed {}, {profile} build", options.seed);
     let mut rows = Vec::new();
     for case in options.chosen() {
@@ -215,37 +212,30 @@ fn torture(options: &Options) -> Result<Tally> {
 fn one(case: &Case, options: &Options, profile: &str) -> Result<Row> {
     let programs = target()?.join(profile);
     let (tries, time) = options.bounds(case);
-    let mut driver = command(programs.join("torture"));
-    driver.arg(case.name);
-    for (name, value) in [
+    let (sh, driver, name) = (shell()?, programs.join("torture"), case.name);
+    let bounds = [
         ("--seed", options.seed),
         ("--tries", tries),
         ("--first", options.first),
         ("--seconds", time.map_or(0, |time| time.as_secs().max(1))),
-    ] {
-        driver.args([name, &value.to_string()]);
-    }
-    driver.arg("--folder").arg(work_folder("torture")?);
-    driver.arg("--programs").arg(programs);
-    if let Some(skips) = &options.skips {
-        driver.env("FDR_SKIPS", skips);
-    }
-    eprintln!("{}: {}", case.name, case.what);
-    let child = driver.stdout(Stdio::piped()).spawn();
-    let mut child = child.map_err(|error| cannot_run(&driver, &error))?;
+    ];
+    let bounds = bounds.map(|(option, value)| [option.to_owned(), value.to_string()]);
+    let (bounds, folder) = (bounds.as_flattened(), work_folder("torture")?);
+    let driver = cmd!(
+        sh,
+        "{driver} {name} {bounds...} --folder {folder} --programs {programs}"
+    );
+    let skips = options.skips.iter().map(|skips| ("FDR_SKIPS", skips));
+    eprintln!("{name}: {}", case.what);
     let mut row = Row::default();
-    if let Some(output) = child.stdout.take() {
-        for line in BufReader::new(output).lines() {
-            let line = line.map_err(|error| format!("{}: {error}", case.name))?;
-            if !row.take(&line) {
-                println!("{}: {line}", case.name);
-            }
+    let status = lines(driver.envs(skips), |line| {
+        if !row.take(line) {
+            println!("{name}: {line}");
         }
-    }
-    let status = child.wait().map_err(|error| cannot_run(&driver, &error))?;
+    })?;
     row.good = status.success() && row.tries > 0;
     if !row.good && row.wrong + row.lost == 0 && row.survived == row.tries {
-        println!("{}: the driver ended without a result: {status}", case.name);
+        println!("{name}: the driver ended without a result: {status}");
         row.wrong = 1;
     }
     Ok(row)

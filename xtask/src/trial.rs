@@ -7,28 +7,20 @@ mod outcome;
 mod rule;
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use xshell::{Cmd, Shell, cmd};
 
 use outcome::{Outcome, new_lines, warnings};
 use xtask::Result;
-use xtask::process::{
-    TESTED, cannot_run, cargo, command, command_line, output, run as run_command, target,
-    work_folder,
-};
+use xtask::process::{TESTED, output, run as run_command, shell, shell_in, target, work_folder};
 use xtask::programs::{Kind, PROGRAMS, Program, prepare};
 
 /// Rings of a process, so that hundreds of test threads leave traces of a moderate size.
 const MEMORY: &str = "256M";
 /// Traces that one `fdr verify` is given.
 const AT_ONCE: usize = 64;
-
-/// A test of the rest, with its figures.
-const TASKS: &str =
-    "test --quiet --package fdr-tests --test main the_rest::mini_redis -- --nocapture";
 
 /// Other people's programs as `cargo fdr` marks them: their tests without it, off and on, and clippy's warnings
 ///
@@ -79,9 +71,12 @@ fn program_parser() -> impl TypedValueParser<Value = &'static Program> {
 /// Planted causes of slow calls on so many seeds: a test of the rest, with its figures.
 fn planted(seeds: u64) -> Result<()> {
     // One package alone would be built with other features, while its programs run.
-    let test =
-        format!("test --quiet {TESTED} --test main the_rest::planted::a_planted -- --nocapture");
-    run_command(cargo(&test).env("PLANTED_SEEDS", seeds.to_string()))
+    let sh = shell()?;
+    let test = cmd!(
+        sh,
+        "cargo test --quiet {TESTED...} --test main the_rest::planted::a_planted -- --nocapture"
+    );
+    run_command(test.env("PLANTED_SEEDS", seeds.to_string()))
 }
 
 /// Tries the programs in turn and prints a table.
@@ -90,8 +85,13 @@ fn planted(seeds: u64) -> Result<()> {
 ///
 /// If anything differs from the unmarked program's, a trace does not verify, or sources cannot be had.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    let sh = shell()?;
     if options.tasks {
-        return run_command(&mut cargo(TASKS));
+        // A test of the rest, with its figures.
+        return run_command(cmd!(
+            sh,
+            "cargo test --quiet --package fdr-tests --test main the_rest::mini_redis -- --nocapture"
+        ));
     }
     if let Some(seeds) = options.planted {
         return planted(seeds);
@@ -101,7 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         named => named.to_vec(),
     };
     let folder = work_folder("trial")?;
-    run_command(&mut cargo("build --quiet --package fdr-cli --bins"))?;
+    run_command(cmd!(sh, "cargo build --quiet --package fdr-cli --bins"))?;
     let tool = target()?.join("debug/cargo-fdr");
     if options.sources {
         for program in &programs {
@@ -191,12 +191,11 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// The command in the folder of the unmarked or the marked sources.
-    fn cargo(&self, kind: Kind, arguments: &str) -> Command {
-        let mut cargo = cargo(arguments);
-        cargo.current_dir(self.folder.join(kind.name()));
-        cargo.env("CARGO_TARGET_DIR", &self.build);
-        cargo
+    /// A shell in the folder of the unmarked or the marked sources.
+    fn shell(&self, kind: Kind) -> Result<Shell> {
+        let sh = shell_in(&self.folder.join(kind.name()))?;
+        sh.set_var("CARGO_TARGET_DIR", &self.build);
+        Ok(sh)
     }
 
     /// Runs the tests of the original, then those of the marked one without and with recording.
@@ -232,62 +231,51 @@ impl Trial<'_> {
 
     /// What the tests say, and the program's run, if there is one.
     fn outcome(&self, kind: Kind, traces: Option<&Path>) -> Result<Outcome> {
-        let record = |command: &mut Command| {
-            if let Some(traces) = traces {
-                command.env("FDR", "1").env("FDR_MEMORY", MEMORY);
-                // Some tests compare what their program says on standard error.
-                command.env("FDR_LOG", "quiet");
-                // With a slash at its end it is made.
-                command.env("FDR_OUT", traces.join(""));
-            }
+        let sh = self.shell(kind)?;
+        let options = || {
+            [self.program.tests, self.profile]
+                .into_iter()
+                .flat_map(str::split_whitespace)
         };
+        let arguments = options();
         // A build has tests of another kind: the programs that it runs must not record.
-        let Program { tests, .. } = self.program;
-        let arguments = format!("test --workspace --no-fail-fast {tests} {}", self.profile);
-        run_command(&mut self.cargo(kind, &format!("{arguments} --no-run --quiet")))?;
-        let mut tests = self.cargo(kind, &arguments);
-        record(&mut tests);
-        let (success, text) = self.run_logged(kind, traces, &mut tests, b"")?;
+        run_command(cmd!(
+            sh,
+            "cargo test --workspace --no-fail-fast {arguments...} --no-run --quiet"
+        ))?;
+        if let Some(traces) = traces {
+            sh.set_var("FDR", "1");
+            sh.set_var("FDR_MEMORY", MEMORY);
+            // Some tests compare what their program says on standard error.
+            sh.set_var("FDR_LOG", "quiet");
+            // With a slash at its end it is made.
+            sh.set_var("FDR_OUT", traces.join(""));
+        }
+        let log = format!("{}-{}", kind.name(), traces.map_or("off", |_| "on"));
+        let arguments = options();
+        let tests = cmd!(sh, "cargo test --workspace --no-fail-fast {arguments...}");
+        let (success, text) = self.run_logged(tests, b"", &format!("{log}-test"))?;
         let mut outcome = Outcome::parse(success, &text);
         if let Some((arguments, input)) = self.program.run {
-            let mut run = self.cargo(kind, &format!("run --quiet {} {arguments}", self.profile));
-            record(&mut run);
-            let (success, text) = self.run_logged(kind, traces, &mut run, input)?;
+            let arguments = [self.profile, arguments]
+                .into_iter()
+                .flat_map(str::split_whitespace);
+            let run = cmd!(sh, "cargo run --quiet {arguments...}");
+            let (success, text) = self.run_logged(run, input, &format!("{log}-run"))?;
             outcome.add_run(success, text);
         }
         Ok(outcome)
     }
 
-    /// Runs a command; its standard output, which is kept in a file together with its messages.
-    fn run_logged(
-        &self,
-        kind: Kind,
-        traces: Option<&Path>,
-        command: &mut Command,
-        input: &[u8],
-    ) -> Result<(bool, String)> {
-        eprintln!("$ {} ({})", command_line(command), kind.name());
-        let on = if traces.is_some() { "on" } else { "off" };
-        let words: Vec<_> = command.get_args().collect();
-        let what = words.first().map_or("", |word| word.to_str().unwrap_or(""));
-        let log = format!("{}-{on}-{what}.stderr", kind.name());
-        let log = self.folder.join(log);
-        let file = fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(file)
-            .spawn()
-            .map_err(|error| cannot_run(command, &error))?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // If a program reads no further, its result says so.
-            let _ = stdin.write_all(input);
+    /// Runs a command; its standard output, which is kept in a file of that name, beside one with its messages.
+    fn run_logged(&self, command: Cmd<'_>, input: &[u8], name: &str) -> Result<(bool, String)> {
+        eprintln!("$ {command} ({name})");
+        let output = command.stdin(input).ignore_status().output();
+        let output = output.map_err(|error| error.to_string())?;
+        for (stream, text) in [("stderr", &output.stderr), ("stdout", &output.stdout)] {
+            let log = self.folder.join(format!("{name}.{stream}"));
+            fs::write(&log, text).map_err(|error| format!("{}: {error}", log.display()))?;
         }
-        let output = child
-            .wait_with_output()
-            .map_err(|error| cannot_run(command, &error))?;
-        let log = log.with_extension("stdout");
-        fs::write(&log, &output.stdout).map_err(|error| format!("{}: {error}", log.display()))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         Ok((output.status.success(), text))
     }
@@ -305,9 +293,9 @@ impl Trial<'_> {
         }
         traces.sort();
         let mut bad = Vec::new();
+        let (sh, tool) = (shell()?, target()?.join("debug/fdr"));
         for some in traces.chunks(AT_ONCE) {
-            let mut verify = command(target()?.join("debug/fdr"));
-            if let Err(said) = output(verify.arg("verify").args(some)) {
+            if let Err(said) = output(cmd!(sh, "{tool} verify {some...}")) {
                 bad.push(format!("{}: fdr verify: {said}", self.program.name));
             }
         }
@@ -321,16 +309,18 @@ impl Trial<'_> {
     /// attribute's documentation lists them.
     fn clippy(&self, differences: &mut Vec<String>) -> Result<String> {
         let said = |kind| -> Result<Vec<String>> {
-            let mut clippy = self.cargo(
-                kind,
-                "clippy --workspace --all-targets --keep-going --message-format short -- \
-                 -W clippy::all -W clippy::pedantic",
+            let sh = self.shell(kind)?;
+            let clippy = cmd!(
+                sh,
+                "cargo clippy --workspace --all-targets --keep-going --message-format short --
+                 -W clippy::all -W clippy::pedantic"
             );
-            eprintln!("$ {} ({})", command_line(&clippy), kind.name());
+            eprintln!("$ {clippy} ({})", kind.name());
             // It fails where the original has a lint that is denied.
             let output = clippy
+                .ignore_status()
                 .output()
-                .map_err(|error| cannot_run(&clippy, &error))?;
+                .map_err(|error| error.to_string())?;
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             let log = self.folder.join(format!("{}.clippy", kind.name()));
             fs::write(&log, &text).map_err(|error| format!("{}: {error}", log.display()))?;

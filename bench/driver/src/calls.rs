@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use xtask::process::{command, on_path, output, work_folder};
+use xshell::cmd;
+use xtask::process::{on_path, output, shell, work_folder};
 
 use crate::Result;
 use crate::figures::{Cell, MIN_ROUNDS, Spread, Words, in_rounds};
@@ -209,9 +210,11 @@ fn leaf_bytes(program: &Path) -> Result<Twins> {
 /// # Errors
 /// If `nm` (Debian package binutils) is missing, or the program has no such symbols.
 pub(crate) fn code_bytes(program: &Path, twins: [&[&str]; 2]) -> Result<Twins> {
-    let mut nm = command("nm");
-    nm.args(["--print-size", "--demangle", "--defined-only"]);
-    let (symbols, _) = output(nm.arg(program))?;
+    let sh = shell()?;
+    let (symbols, _) = output(cmd!(
+        sh,
+        "nm --print-size --demangle --defined-only {program}"
+    ))?;
     let [untraced, traced] = twins.map(|names| {
         let mut found = names.iter().filter_map(|name| bytes_of(&symbols, name));
         found
@@ -265,14 +268,12 @@ pub(crate) fn callgrind(
         return Err("valgrind is not installed (Debian package valgrind)".into());
     }
     let out = work_folder("bench")?.join("callgrind.out");
-    let mut valgrind = command("valgrind");
-    valgrind.arg("--tool=callgrind").args(flags);
-    valgrind.arg(format!("--callgrind-out-file={}", out.display()));
-    valgrind
-        .arg(program)
-        .args(words)
-        .envs(variables.iter().copied());
-    let (_, log) = output(&mut valgrind)?;
+    let sh = shell()?;
+    let valgrind = cmd!(
+        sh,
+        "valgrind --tool=callgrind {flags...} --callgrind-out-file={out} {program} {words...}"
+    );
+    let (_, log) = output(valgrind.envs(variables.iter().copied()))?;
     remove(&out);
     match events(&log) {
         Some(events) => Ok((events, log)),

@@ -11,7 +11,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use clap::ValueEnum;
-use xtask::process::{cargo, output, root, work_folder};
+use xshell::cmd;
+use xtask::process::{output, root, shell_in, work_folder};
 
 use crate::Result;
 use crate::figures::median;
@@ -111,13 +112,12 @@ fn row(took: &[Vec<[f64; 2]>; 3]) -> Vec<String> {
 fn build(path: &Path, profile: Profile) -> Result<[f64; 2]> {
     let touched = path.join("src/lib.rs");
     fs::write(&touched, fs::read_to_string(&touched)? + "\n")?;
+    let sh = shell_in(path)?;
+    sh.set_var("CARGO_INCREMENTAL", "0");
+    sh.set_var("CARGO_TARGET_DIR", path.join("target"));
+    let release = (profile == Profile::Release).then_some("--release");
     let (since, before) = (Instant::now(), childrens_seconds()?);
-    let mut build = cargo("build --quiet --offline");
-    build
-        .args((profile == Profile::Release).then_some("--release"))
-        .current_dir(path);
-    build.env("CARGO_INCREMENTAL", "0");
-    output(build.env("CARGO_TARGET_DIR", path.join("target")))?;
+    output(cmd!(sh, "cargo build --quiet --offline {release...}"))?;
     Ok([since.elapsed().as_secs_f64(), childrens_seconds()? - before])
 }
 

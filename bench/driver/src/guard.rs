@@ -10,7 +10,8 @@ use std::path::Path;
 use std::thread;
 
 use serde::{Deserialize, Serialize};
-use xtask::process::{cargo, command, root, run as run_command, target, work_folder};
+use xshell::cmd;
+use xtask::process::{root, run as run_command, shell, target, work_folder};
 use xtask::readers;
 
 use crate::Result;
@@ -348,8 +349,11 @@ fn recorded(log: &str) -> Option<u64> {
 fn formats() -> Result<Vec<(String, f64)>> {
     // A folder of its own, because cargo lets only one build at a time into a folder.
     let built = work_folder("guard")?;
-    let mut build = cargo("build --release --package fdr-formats --example guard --target-dir");
-    run_command(build.arg(&built))?;
+    let sh = shell()?;
+    run_command(cmd!(
+        sh,
+        "cargo build --release --package fdr-formats --example guard --target-dir {built}"
+    ))?;
     let program = built.join("release/examples/guard");
     let runs: Result<Vec<_>> = (0..RUNS).map(|_| formats_once(&program)).collect();
     let runs = runs?;
@@ -365,15 +369,13 @@ fn formats_once(program: &Path) -> Result<Vec<(String, f64)>> {
         .tempdir_in(target()?)?;
     let traces = folder.path().join("traces");
     fs::create_dir(&traces)?;
-    let mut valgrind = command("valgrind");
-    valgrind.args(["--tool=callgrind", "--dump-before=*guard*stretch*"]);
+    let (sh, counts) = (shell()?, folder.path().join("counts"));
+    let valgrind = cmd!(
+        sh,
+        "valgrind --tool=callgrind '--dump-before=*guard*stretch*' --callgrind-out-file={counts} {program} {traces}"
+    );
     // A large buffer's zeros are the system's, always: memory that was used before is cleared by instructions.
-    valgrind.env("MALLOC_MMAP_THRESHOLD_", "65536");
-    valgrind.arg(format!(
-        "--callgrind-out-file={}",
-        folder.path().join("counts").display()
-    ));
-    let output = run_captured(valgrind.arg(program).arg(&traces))?;
+    let output = run_captured(valgrind.env("MALLOC_MMAP_THRESHOLD_", "65536"))?;
     let counts = parts(folder.path())?;
     let rows = per_call(&output.stdout, &counts);
     Ok(rows.ok_or_else(|| {

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use xtask::process::{cargo, command, output, root, work_folder};
+use xshell::cmd;
+use xtask::process::{output, root, shell, shell_in, work_folder};
 
 use crate::Result;
 use crate::compile::childrens_seconds;
@@ -230,7 +231,8 @@ impl Lean {
             root().join("bench/peers/Cargo.lock"),
             package.join("Cargo.lock"),
         )?;
-        output(cargo("fetch --quiet").current_dir(&package))?;
+        let sh = shell_in(&package)?;
+        output(cmd!(sh, "cargo fetch --quiet"))?;
         Ok(package)
     }
 }
@@ -239,9 +241,9 @@ impl Lean {
 fn build(package: &Path, (options, folder): (&[&str], &str)) -> Result<Built> {
     let target = package.join("target").join(folder);
     remove(&target);
+    let sh = shell_in(package)?;
     let (since, before) = (Instant::now(), childrens_seconds()?);
-    let mut build = cargo("build --offline");
-    build.args(options).current_dir(package);
+    let build = cmd!(sh, "cargo build --offline {options...}");
     let (_, said) = output(build.env("CARGO_TARGET_DIR", &target))?;
     let crates = said
         .lines()
@@ -257,7 +259,8 @@ fn build(package: &Path, (options, folder): (&[&str], &str)) -> Result<Built> {
 
 fn stripped_bytes(program: &Path) -> Result<u64> {
     let stripped = program.with_extension("stripped");
-    output(command("strip").arg("-o").arg(&stripped).arg(program))?;
+    let sh = shell()?;
+    output(cmd!(sh, "strip -o {stripped} {program}"))?;
     Ok(fs::metadata(stripped)?.len())
 }
 

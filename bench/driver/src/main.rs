@@ -17,6 +17,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use xtask::process::drop_variables;
 
 /// What a part of a bench hands back: an error for people.
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
@@ -47,6 +48,7 @@ enum Bench {
 }
 
 fn run(arguments: &Arguments) -> Result<()> {
+    drop_variables()?;
     match &arguments.bench {
         None => calls::run(&arguments.calls),
         Some(Bench::Compile(options)) => compile::run(options),

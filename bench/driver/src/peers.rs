@@ -9,10 +9,10 @@ mod sample;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde::{Deserialize, Serialize};
-use xtask::process::{self, command, output, root, run as run_command, work_folder};
+use xshell::{Shell, cmd};
+use xtask::process::{output, root, run as run_command, shell, work_folder};
 use xtask::readers;
 
 use crate::Result;
@@ -27,6 +27,7 @@ use sample::{Probe, Sample};
 const QUICK_ROUNDS: usize = 2;
 /// The target folder of their workspace, within ours.
 const TARGET: &str = "peers";
+const MANIFEST: &str = "bench/peers/Cargo.toml";
 /// A process that takes longer than this many seconds hangs: most take one.
 const LIMIT: &str = "90";
 /// The labels of the floors that everything is divided by.
@@ -219,17 +220,13 @@ fn lint(peers: &[Peer]) -> Result<()> {
         None => peer.sign.is_none(),
     };
     let folders = peers.iter().filter(light).map(|peer| peer.folder.as_str());
-    let mut clippy = cargo(
-        "clippy",
-        &SHARED.into_iter().chain(folders).collect::<Vec<_>>(),
-    )?;
-    Ok(run_command(clippy.args([
-        "--all-targets",
-        "--quiet",
-        "--",
-        "-D",
-        "warnings",
-    ]))?)
+    let sh = peers_shell()?;
+    let packages = SHARED.into_iter().chain(folders);
+    let packages = packages.map(|folder| format!("--package=peer-{folder}"));
+    Ok(run_command(cmd!(
+        sh,
+        "cargo clippy --locked --manifest-path {MANIFEST} {packages...} --all-targets --quiet -- -D warnings"
+    ))?)
 }
 
 /// Crates of the workspace that are no peers: what those share.
@@ -273,7 +270,11 @@ fn prepared(peers: &[Peer], place: &Path) -> Result<Vec<Row>> {
 impl Peer {
     /// Whether it needs what is not there.
     fn lacks(&self) -> bool {
-        let fails = |sign: &String| output(command("sh").args(["-c", sign])).is_err();
+        let fails = |sign: &String| {
+            shell()
+                .and_then(|sh| output(cmd!(sh, "sh -c {sign}")))
+                .is_err()
+        };
         self.sign.as_ref().is_some_and(fails)
     }
 
@@ -284,12 +285,16 @@ impl Peer {
         }
         let name = format!("peer-{}", self.folder);
         eprintln!("building {name}");
-        let mut build = cargo("build --quiet --release", &[&self.folder])?;
+        let sh = peers_shell()?;
         // Functions start at a cache line, so that where they happen to lie decides nothing.
-        build.env("RUSTFLAGS", "-C llvm-args=-align-all-functions=6");
+        sh.set_var("RUSTFLAGS", "-C llvm-args=-align-all-functions=6");
         // HawkTracer's sources rely on a header that newer C++ libraries do not include by themselves.
-        build.env("CXXFLAGS", "-include new");
-        output(&mut build).map_err(|error| format!("cannot be built: {error}"))?;
+        sh.set_var("CXXFLAGS", "-include new");
+        let build = cmd!(
+            sh,
+            "cargo build --quiet --release --locked --manifest-path {MANIFEST} --package {name}"
+        );
+        output(build).map_err(|error| format!("cannot be built: {error}"))?;
         Ok(work_folder(TARGET)?.join("release").join(name))
     }
 
@@ -302,17 +307,11 @@ impl Peer {
     }
 }
 
-/// Cargo, for some packages of the peers' workspace.
-fn cargo(words: &str, folders: &[impl AsRef<str>]) -> Result<Command> {
-    let mut cargo = process::cargo(words);
-    cargo.args(["--locked", "--manifest-path", "bench/peers/Cargo.toml"]);
-    for folder in folders {
-        cargo
-            .arg("--package")
-            .arg(format!("peer-{}", folder.as_ref()));
-    }
-    cargo.env("CARGO_TARGET_DIR", work_folder(TARGET)?);
-    Ok(cargo)
+/// A shell that builds the peers' workspace where its target folder is.
+fn peers_shell() -> Result<Shell> {
+    let sh = shell()?;
+    sh.set_var("CARGO_TARGET_DIR", work_folder(TARGET)?);
+    Ok(sh)
 }
 
 /// The crate's version in a lock file.
@@ -348,11 +347,8 @@ fn ask(place: &Path, program: &Path, words: &[&str]) -> Result<String> {
     let folder = tempfile::Builder::new()
         .prefix("fdr-bench-")
         .tempdir_in(place)?;
-    let mut limited = command("timeout");
-    limited
-        .args(["--kill-after=5", LIMIT])
-        .arg(program)
-        .args(words);
+    let sh = shell()?;
+    let limited = cmd!(sh, "timeout --kill-after=5 {LIMIT} {program} {words...}");
     Ok(output(limited.env("PEER_FOLDER", folder.path()))?.0)
 }
 

@@ -4,10 +4,10 @@
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use tempfile::TempDir;
-use xtask::process::{cargo, command, output, root, run, target, work_folder};
+use xshell::{Cmd, cmd};
+use xtask::process::{output, root, run, shell, target, work_folder};
 
 use crate::Result;
 use crate::figures::{Words, median};
@@ -28,7 +28,8 @@ pub(crate) struct CapturedOutput {
 
 impl Program {
     pub(crate) fn build() -> Result<Program> {
-        run(&mut cargo("build --release --package fdr-bench"))?;
+        let sh = shell()?;
+        run(cmd!(sh, "cargo build --release --package fdr-bench"))?;
         Ok(Program {
             path: target()?.join("release/fdr-bench"),
             place: work_folder("bench")?,
@@ -45,16 +46,21 @@ impl Program {
         if copy.exists() {
             fs::remove_dir_all(&copy)?;
         }
+        let (sh, root, target) = (shell()?, root(), folder.join("target"));
         let revision = format!("{revision}^{{commit}}");
-        let (revision, _) = output(command("git").args(["rev-parse", "--short", &revision]))?;
+        let (revision, _) = output(cmd!(sh, "git rev-parse --short {revision}"))?;
         let revision = revision.trim().to_owned();
-        let clone = ["clone", "--quiet", "--shared", "--no-checkout"];
-        run(command("git").args(clone).arg(root()).arg(&copy))?;
-        let checkout = ["checkout", "--quiet", "--detach", &revision];
-        run(command("git").args(checkout).current_dir(&copy))?;
-        let mut build = cargo("build --release --package fdr-bench --target-dir");
-        run(build.arg(folder.join("target")).current_dir(&copy))?;
-        let path = folder.join("target/release/fdr-bench");
+        run(cmd!(
+            sh,
+            "git clone --quiet --shared --no-checkout {root} {copy}"
+        ))?;
+        sh.change_dir(&copy);
+        run(cmd!(sh, "git checkout --quiet --detach {revision}"))?;
+        run(cmd!(
+            sh,
+            "cargo build --release --package fdr-bench --target-dir {target}"
+        ))?;
+        let path = target.join("release/fdr-bench");
         Ok((
             revision,
             Program {
@@ -71,18 +77,14 @@ impl Program {
             .tempdir_in(&self.place)?)
     }
 
-    /// The program, ready to record into the folder if there is a clock; otherwise recording is off.
-    pub(crate) fn command(&self, clock: Option<&str>, folder: &TempDir) -> Command {
-        recording(command(&self.path), clock, folder)
-    }
-
     /// Runs it, recording if there is a clock.
     ///
     /// # Errors
     /// If it fails, or was to record and left no trace.
     pub(crate) fn ask(&self, words: &[&str], clock: Option<&str>) -> Result<Words> {
-        let folder = self.folder()?;
-        let output = run_captured(self.command(clock, &folder).args(words))?;
+        let (sh, folder, program) = (shell()?, self.folder()?, &self.path);
+        let program = cmd!(sh, "{program} {words...}");
+        let output = run_captured(recording(program, clock, &folder))?;
         if clock.is_some() {
             left_a_trace(&folder, &output.stderr)?;
         }
@@ -102,12 +104,12 @@ impl Program {
         [input, out]: [&Path; 2],
     ) -> Result<RunCost> {
         let mut all = Vec::new();
+        let (sh, bench) = (shell()?, &self.path);
         for _ in 0..rounds {
-            let mut run = command(&self.path);
             let words = words
                 .split_whitespace()
                 .map(|word| filled(word, input, out));
-            let output = run_captured(run.arg("rss").arg(program).args(words))?;
+            let output = run_captured(cmd!(sh, "{bench} rss {program} {words...}"))?;
             let words = Words::parse(output.stderr.lines().last().unwrap_or_default());
             all.push((
                 words.get("seconds")?,
@@ -123,21 +125,22 @@ impl Program {
     }
 }
 
-/// Environment of a program that records every call into a folder.
-pub(crate) fn recording(mut program: Command, clock: Option<&str>, folder: &TempDir) -> Command {
-    if let Some(clock) = clock {
-        program.env("FDR", "1").env("FDR_CLOCK", clock);
-        program.env("FDR_KEEP", "0").env("FDR_LOG", "warn");
-        program.env("FDR_OUT", folder.path().join(""));
-    }
+/// The program, ready to record every call into the folder if there is a clock; otherwise recording is off.
+fn recording<'a>(program: Cmd<'a>, clock: Option<&str>, folder: &TempDir) -> Cmd<'a> {
+    let Some(clock) = clock else { return program };
     program
+        .env("FDR", "1")
+        .env("FDR_CLOCK", clock)
+        .env("FDR_KEEP", "0")
+        .env("FDR_LOG", "warn")
+        .env("FDR_OUT", folder.path().join(""))
 }
 
 /// Runs a command.
 ///
 /// # Errors
 /// If it fails.
-pub(crate) fn run_captured(command: &mut Command) -> Result<CapturedOutput> {
+pub(crate) fn run_captured(command: Cmd<'_>) -> Result<CapturedOutput> {
     let (stdout, stderr) = output(command)?;
     Ok(CapturedOutput { stdout, stderr })
 }
@@ -185,11 +188,9 @@ impl Trace {
     pub(crate) fn generate(records: u64, threads: u32) -> Result<Trace> {
         let folder = tempfile::Builder::new().tempdir_in(work_folder("bench")?)?;
         let path = folder.path().join("trace.fdr");
-        let mut generate = command(target()?.join("release/examples/generate_trace"));
-        generate
-            .arg(&path)
-            .args([records.to_string(), threads.to_string()]);
-        run(&mut generate)?;
+        let (sh, program) = (shell()?, target()?.join("release/examples/generate_trace"));
+        let (count, of) = (records.to_string(), threads.to_string());
+        run(cmd!(sh, "{program} {path} {count} {of}"))?;
         Ok(Trace {
             path,
             records,
@@ -220,7 +221,7 @@ pub(crate) fn size(path: &Path) -> u64 {
 /// What a command prints, or nothing.
 pub(crate) fn line_of(words: &str) -> String {
     let mut words = words.split(' ');
-    let said = output(command(words.next().unwrap_or_default()).args(words));
+    let said = shell().and_then(|sh| output(sh.cmd(words.next().unwrap_or_default()).args(words)));
     said.map_or_else(|_| String::new(), |(stdout, _)| stdout.trim().to_owned())
 }
 

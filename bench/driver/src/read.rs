@@ -5,7 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use xtask::process::{cargo, command, on_path, run as run_command, target};
+use xshell::cmd;
+use xtask::process::{on_path, run as run_command, shell, target};
 
 use crate::Result;
 use crate::program::{Program, Trace, machine, remove, size};
@@ -97,8 +98,10 @@ const PEERS: [Peer; 4] = [
 /// so.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let bench = Program::build()?;
-    run_command(&mut cargo(
-        "build --release --package fdr-cli --bin fdr --example generate_trace --example uftrace_folder",
+    let sh = shell()?;
+    run_command(cmd!(
+        sh,
+        "cargo build --release --package fdr-cli --bin fdr --example generate_trace --example uftrace_folder"
     ))?;
     let heads = "reader | M records | threads | bytes/record | s | M records/s | CPU s | M records/CPU s | peak MiB";
     let mut readings = Readings {
@@ -227,7 +230,8 @@ impl Readings {
             let theirs = trace.beside("theirs");
             if maker.starts_with("examples/") {
                 let maker = target()?.join("release").join(maker);
-                run_command(command(maker).args([&trace.path, &theirs]))?;
+                let (sh, input) = (shell()?, &trace.path);
+                run_command(cmd!(sh, "{maker} {input} {theirs}"))?;
             } else if !maker.is_empty() {
                 let words = conversion(maker);
                 self.bench

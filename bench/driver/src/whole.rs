@@ -12,11 +12,11 @@ mod workload;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 use std::time::Instant;
 
 use tempfile::TempDir;
-use xtask::process::{cannot_run, cargo, command, output, run as run_command, target, work_folder};
+use xshell::cmd;
+use xtask::process::{into_files, output, run as run_command, shell, target, work_folder};
 
 use crate::Result;
 use crate::calls::callgrind;
@@ -114,8 +114,10 @@ struct WorkloadFigures {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let chosen = workload::choose(&options.only)?;
     let folder = work_folder("bench/whole")?;
-    run_command(&mut cargo(
-        "build --quiet --release --package fdr-cli --bins",
+    let sh = shell()?;
+    run_command(cmd!(
+        sh,
+        "cargo build --quiet --release --package fdr-cli --bins"
     ))?;
     let mut builds = Vec::new();
     let mut shown = Vec::new();
@@ -379,8 +381,8 @@ fn once(
     traces: &TempDir,
     stdout_path: &Path,
 ) -> Result<RunCost> {
-    let mut child = command(program);
-    child.args(workload.words(input));
+    let (sh, words) = (shell()?, workload.words(input));
+    let mut command = cmd!(sh, "{program} {words...}");
     let keep;
     let variables = match mode {
         Mode::Original | Mode::Off => None,
@@ -391,18 +393,16 @@ fn once(
         Mode::With(variables) => Some(variables),
     };
     if let Some(variables) = variables {
-        child.env("FDR", "1").envs(variables.iter().copied());
-        child
+        command = command
+            .env("FDR", "1")
+            .envs(variables.iter().copied())
             .env("FDR_LOG", "warn")
             .env("FDR_OUT", traces.path().join(""));
     }
-    child
-        .stdin(Stdio::null())
-        .stdout(File::create(stdout_path)?);
     let log = stdout_path.with_extension("log");
-    child.stderr(File::create(&log)?);
+    let (stdout, stderr) = (File::create(stdout_path)?, File::create(&log)?);
     let (since, before) = (Instant::now(), childrens_seconds()?);
-    let status = child.status().map_err(|error| cannot_run(&child, &error))?;
+    let status = into_files(command, stdout, stderr)?;
     let took = RunCost {
         cpu: childrens_seconds()? - before,
         wall: since.elapsed().as_secs_f64(),
@@ -418,8 +418,8 @@ fn once(
 
 /// What the tool says of a trace.
 fn ask_tool(words: &str, trace: &Path) -> Result<String> {
-    let mut tool = command(target()?.join("release/fdr"));
-    Ok(output(tool.args(words.split(' ')).arg(trace))?.0)
+    let (sh, tool, words) = (shell()?, target()?.join("release/fdr"), words.split(' '));
+    Ok(output(cmd!(sh, "{tool} {words...} {trace}"))?.0)
 }
 
 /// The report of all functions.

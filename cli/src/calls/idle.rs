@@ -20,6 +20,8 @@ const WORDS: [&str; 8] = [
 ];
 /// Words that may say so. Functions of these names also compute, so only a call that surely waited is idle.
 const VAGUE_WORDS: [&str; 3] = ["next", "poll", "select"];
+/// The least part of a call's time of which the states are known, if they decide.
+const MIN_KNOWN: f64 = 0.5;
 /// The least part of its known time that the thread waits in an idle call.
 const MIN_WAITING: f64 = 0.9;
 /// A call is not idle if another thread waited at least so long for a lock that the thread of the call had.
@@ -89,9 +91,9 @@ impl<'a> IdleRule<'a> {
             .map(|states| states.in_stretch(call.thread, call.start, call.end))
             .unwrap_or_default();
         let (waiting, total) = (known.spent.waiting.0, known.spent.total().0);
-        let is_waiting = match total {
-            0 => !is_vague,
-            total => waiting as f64 >= MIN_WAITING * total as f64,
+        let is_waiting = match total as f64 >= MIN_KNOWN * call.total as f64 {
+            true => waiting as f64 >= MIN_WAITING * total as f64,
+            false => !is_vague,
         };
         (is_waiting && !self.is_waited_for(call)).then_some(waiting)
     }

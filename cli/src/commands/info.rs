@@ -223,7 +223,9 @@ fn write_notes(
     if let Some(short) = short_calls(&info.clock, tally) {
         fact(out, "short", &short)?;
     }
-    if let Some(counted) = states::ScheduleCounts::from_info(info) {
+    let begin = tally.times().map(|times| times.0);
+    let begin = begin.filter(|_| !trace::is_timeless(info));
+    if let Some(counted) = states::ScheduleCounts::new(info, begin) {
         fact(out, "states", &counted.in_words())?;
     }
     let budget = budget::Budget::new(info);

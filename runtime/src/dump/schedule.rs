@@ -1,8 +1,9 @@
 //! The states of threads: from the kernel's buffers into the ring, and from the ring into traces. The dumper empties the
 //! buffers from time to time, and so does each dump. It must never wait for a thread of the program.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use fdr_formats::ThreadId;
 use fdr_formats::model::{Account, Cause, Module, Schedule, State};
@@ -13,17 +14,26 @@ use crate::clock::{self, CPU_MASK, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::state;
 use crate::ring::schedule::SwitchLog;
-use crate::sys::perf::{self, Buffer, Event, EventKind, Watched};
+use crate::sys::perf::{self, Buffer, Event, EventKind, Events, Watched};
 use crate::sys::{file, modules, process, thread};
 
 /// 1 while a thread empties the buffers.
 static HELD: AtomicU32 = AtomicU32::new(0);
+
+/// Set once [`stop`] was called.
+static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// The files that were loaded into the program when the recorder began.
 static LOADED: OnceLock<Vec<Module>> = OnceLock::new();
 
 /// How often a thread tries to hold the buffers before it goes without.
 const TRIES: u32 = 1000;
+
+/// The least that a recorded context switch is assumed to cost, ns.
+const MIN_SWITCH_NS: u64 = 500;
+
+/// The number of the CPU among the fields of a thread's `stat`, counted from its state. Source: proc(5).
+const STAT_CPU: usize = 36;
 
 /// The most threads whose accounts are read at a time.
 const MAX_ACCOUNTS: usize = 1024;
@@ -52,13 +62,7 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
             buffers.append(&mut more);
         }
     }
-    if buffers
-        .iter()
-        .any(|buffer| buffer.watched != Watched::Switches)
-    {
-        let loaded = LOADED.get_or_init(modules::all);
-        ring.give_modules(&encoded(loaded));
-    }
+    note_modules(ring, &buffers);
     let kind = Kind::from_raw(ring.header().clock.load(Ordering::Relaxed));
     let cpu = clock::read(kind).cpu & CPU_MASK;
     let now_ns = clock::monotonic_raw_ns();
@@ -75,6 +79,140 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
     });
     perf::keep(buffers);
     Some(Source::Switches)
+}
+
+/// Stores the files that are loaded into the program, if the buffers have samples.
+fn note_modules(ring: &Ring, buffers: &[Buffer]) {
+    let is_sampled = |buffer: &Buffer| buffer.watched != Watched::Switches;
+    if buffers.iter().any(is_sampled) {
+        let loaded = LOADED.get_or_init(modules::all);
+        ring.give_modules(&encoded(loaded));
+    }
+}
+
+/// Why [`begin_late`] did not begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NotBegun {
+    /// Threads began meanwhile. Their events may be incomplete.
+    ThreadsBegan,
+    /// There is no space in the ring.
+    NoSpace,
+    /// The errno of the kernel.
+    Refused(i32),
+}
+
+/// A thread that existed before its states were recorded.
+struct OldThread {
+    tid: u32,
+    /// Its CPU time when the kernel recorded its switches already, ns.
+    cpu_ns: u64,
+}
+
+/// Begins to record the states of all threads of the program, and of those that they make. `threads` lists them. The
+/// states end when the events are dropped.
+pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<Events, NotBegun> {
+    let before = threads();
+    let watch = |watched| Events::watch(&before, watched);
+    let (mut events, mut buffers) = watch(Watched::Switches).map_err(NotBegun::Refused)?;
+    // Without them there are states all the same.
+    for watched in [Watched::Time, Watched::PageFaults] {
+        if let Ok((more, mut theirs)) = watch(watched) {
+            events.append(more);
+            buffers.append(&mut theirs);
+        }
+    }
+    let since_ns = clock::monotonic_raw_ns();
+    let old: Vec<OldThread> = before.iter().map(|&tid| OldThread::new(tid)).collect();
+    if threads().iter().any(|tid| !before.contains(tid)) {
+        return Err(NotBegun::ThreadsBegan);
+    }
+    let log = ring.give_schedule().ok_or(NotBegun::NoSpace)?;
+    note_modules(ring, &buffers);
+    let states: Vec<_> = old.iter().map(OldThread::state).collect();
+    let now_ns = clock::monotonic_raw_ns();
+    let mut seen = Vec::new();
+    for buffer in &buffers {
+        buffer.last_ns.store(since_ns, Ordering::Relaxed);
+        // An event before that time may be one of several, of which the kernel recorded only a part.
+        buffer.drain(now_ns, &mut |event| {
+            seen.extend((event.ns >= since_ns).then_some((buffer, event)));
+        });
+    }
+    with_log(|| {
+        log.add(watermark(since_ns));
+        for (thread, state) in old.iter().zip(states) {
+            // If the kernel recorded a switch meanwhile, the state may be older or newer than that.
+            let has_switched = |(_, event): &(_, Event)| {
+                event.thread == thread.tid && event.kind != EventKind::Was
+            };
+            let state = state.filter(|_| !seen.iter().any(has_switched));
+            if let Some((state, cpu)) = state {
+                log.add(switch(since_ns, thread.tid, cpu, Some(state)));
+            }
+        }
+        let own = process::pid();
+        for (buffer, event) in &seen {
+            pass_on(log, buffer, event, own);
+        }
+        log.add(watermark(now_ns));
+    });
+    perf::keep(buffers);
+    Ok(events)
+}
+
+impl OldThread {
+    fn new(tid: u32) -> OldThread {
+        OldThread {
+            tid,
+            cpu_ns: clock::cpu_ns_of(tid),
+        }
+    }
+
+    /// The state since [`new`](OldThread::new), and the thread's last CPU, if the thread had no switch since. `None`: it is
+    /// ready to run, and it is not known whether it was preempted.
+    fn state(&self) -> Option<(State, u32)> {
+        let has_run = clock::cpu_ns_of(self.tid) > self.cpu_ns;
+        let text = file::kernel_text(&format!("/proc/self/task/{}/stat", self.tid))?;
+        // The name is in parentheses and may hold anything.
+        let (_, fields) = text.rsplit_once(')')?;
+        let mut fields = fields.split_ascii_whitespace();
+        let letter = fields.next()?;
+        let cpu = fields.nth(STAT_CPU - 1)?.parse().ok()?;
+        let state = match letter {
+            _ if has_run => State::Running,
+            "R" => return None,
+            _ => State::Waiting,
+        };
+        Some((state, cpu))
+    }
+}
+
+/// Ends the states of [`begin_late`] for as long as the process lives. The ring keeps those that it has.
+pub(crate) fn stop(ring: &Ring, events: Events) {
+    drain(ring);
+    STOPPED.store(true, Ordering::Relaxed);
+    perf::forget();
+    drop(events);
+}
+
+/// How long the kernel takes to record what it records of a context switch and of the thread's return, ns of CPU time. It
+/// is measured by sleeps of the calling thread, with and without its switches being recorded.
+pub(crate) fn measure_switch_ns() -> u64 {
+    const SLEEPS: usize = 16;
+    let sleep_ns = || {
+        let before_ns = clock::thread_cpu_ns();
+        std::thread::sleep(Duration::from_nanos(1));
+        clock::thread_cpu_ns().saturating_sub(before_ns)
+    };
+    // Other threads can only make a sleep longer.
+    let least = || (0..SLEEPS).map(|_| sleep_ns()).min().unwrap_or(0);
+    let without_ns = least();
+    let own = [thread::tid()];
+    let kinds = [Watched::Switches, Watched::Time, Watched::PageFaults];
+    let watched = kinds.map(|watched| Events::watch(&own, watched));
+    let with_ns = least();
+    drop(watched);
+    with_ns.saturating_sub(without_ns).max(MIN_SWITCH_NS)
 }
 
 /// The buffers of all CPUs, for a thread and those that it makes.
@@ -144,19 +282,22 @@ pub(crate) fn drain(ring: &Ring) {
         let now_ns = clock::monotonic_raw_ns();
         let own = process::pid();
         for buffer in buffers {
-            buffer.drain(now_ns, &mut |event| {
-                let last_ns = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
-                if buffer.watched != Watched::Switches {
-                    if event.process == own && event.kind == EventKind::Was {
-                        add_sample(log, buffer.watched, &event);
-                    }
-                } else if event.process == own || event.kind == EventKind::Lost {
-                    add(log, &event, last_ns);
-                }
-            });
+            buffer.drain(now_ns, &mut |event| pass_on(log, buffer, &event, own));
         }
         log.add(watermark(now_ns));
     });
+}
+
+/// Moves an event of a buffer into the ring, if it is of this process, whose number is `own`.
+fn pass_on(log: &SwitchLog, buffer: &Buffer, event: &Event, own: u32) {
+    let last_ns = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
+    if buffer.watched != Watched::Switches {
+        if event.process == own && event.kind == EventKind::Was {
+            add_sample(log, buffer.watched, event);
+        }
+    } else if event.process == own || event.kind == EventKind::Lost {
+        add(log, event, last_ns);
+    }
 }
 
 fn add(log: &SwitchLog, event: &Event, last_ns: u64) {
@@ -216,7 +357,8 @@ pub(crate) fn gather(ring: &Ring) -> Schedule {
 
 /// Adds the kernel's sums to the ring, where switches are not to be had. So they are there after a kill.
 pub(crate) fn note_accounts(ring: &Ring) {
-    let Some(log) = ring.schedule().filter(|_| !has_switches()) else {
+    let has_none = !has_switches() && !STOPPED.load(Ordering::Relaxed);
+    let Some(log) = ring.schedule().filter(|_| has_none) else {
         return;
     };
     let sums = sums(ring);
@@ -258,4 +400,5 @@ fn sums_of(tid: u32) -> Option<[u64; 3]> {
 pub(crate) fn forget() {
     perf::forget();
     HELD.store(0, Ordering::Relaxed);
+    STOPPED.store(false, Ordering::Relaxed);
 }

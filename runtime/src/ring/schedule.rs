@@ -45,6 +45,11 @@ impl SwitchLog {
         self.newest.store(number, Ordering::Release);
     }
 
+    /// How many entries were added.
+    pub(crate) fn count(&self) -> u64 {
+        self.newest.load(Ordering::Relaxed)
+    }
+
     /// The entries, the oldest first. Async-signal-safe.
     pub(crate) fn all(&self, anchor: Anchor) -> Entries<'_> {
         let newest = self.newest.load(Ordering::Acquire);
@@ -98,6 +103,11 @@ impl Iterator for Entries<'_> {
 }
 
 impl Ring {
+    /// Whether there is a place for the states of threads. Async-signal-safe.
+    pub(crate) fn has_place_for_states(&self) -> bool {
+        self.layout.schedule > 0
+    }
+
     /// Gives space to the states of threads. `None`: the ring has no place for them, or there is no space.
     pub(crate) fn give_schedule(&self) -> Option<&'static SwitchLog> {
         let at = self.layout.schedule;

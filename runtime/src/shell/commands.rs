@@ -11,8 +11,8 @@ use fdr_formats::ring::control::{self, COMMAND_SIZE, Kind};
 use fdr_formats::text::owned;
 use fdr_formats::{duration, moments, text, trigger};
 
-use super::sites::table;
-use super::state::{State, state};
+use super::sites::TableHandle;
+use super::state::State;
 use super::{budget, connection, dumping, statistics, trace_paths, triggers};
 use crate::api::Statistics;
 use crate::clock;
@@ -28,7 +28,7 @@ const NO_COMMAND: u64 = u64::MAX;
 
 /// Carries out the newest command if it has no answer. Returns the word that the next command changes. `None` if
 /// there is no ring that could hold one.
-pub(crate) fn carry_out() -> Option<SharedWord> {
+pub(crate) fn carry_out(state: &State, table: TableHandle) -> Option<SharedWord> {
     let ring = recorder::ring().filter(|ring| !ring.is_lost())?;
     let block = ring.control();
     if block.listens.load(Ordering::Relaxed) == 0 {
@@ -43,7 +43,7 @@ pub(crate) fn carry_out() -> Option<SharedWord> {
         }
         block.received.store(requested, Ordering::Release);
         let answer = match control::decode_command(requested, &command) {
-            Some((kind, text)) => obey(ring, kind, text),
+            Some((kind, text)) => obey(ring, state, table, kind, text),
             None => Err(UNREADABLE.into()),
         };
         write(block, requested, &answer);
@@ -73,24 +73,29 @@ fn write(block: &Control, number: u32, answer: &Result<String, String>) {
     block.answered.store(number, Ordering::Release);
 }
 
-fn obey(ring: &Ring, kind: Kind, text: &str) -> Result<String, String> {
-    let state = state().ok_or("the recorder is not up")?;
+fn obey(
+    ring: &Ring,
+    state: &State,
+    table: TableHandle,
+    kind: Kind,
+    text: &str,
+) -> Result<String, String> {
     match kind {
         Kind::Nothing => Ok(String::new()),
-        Kind::On => Ok(on()),
+        Kind::On => Ok(on(table)),
         Kind::Off => {
-            table().enable(false);
+            table.lock().enable(false);
             Ok(owned("recording is off"))
         }
-        Kind::Filter => filter(text),
+        Kind::Filter => filter(table, text),
         Kind::Keep => keep(state, text),
-        Kind::Dump => match dumping::dump_and_print("control") {
+        Kind::Dump => match dumping::dump_and_print(state, table, "control") {
             Ok(dump) => Ok(format!("{}", dump.path.display())),
             Err(error) => Err(format!("{error}")),
         },
-        Kind::Status => Ok(status(ring, state)),
+        Kind::Status => Ok(status(ring, state, table)),
         Kind::Mark => mark(ring, state, text),
-        Kind::Trigger => trigger(state, text),
+        Kind::Trigger => trigger(state, table, text),
     }
 }
 
@@ -106,7 +111,7 @@ fn mark(ring: &Ring, state: &State, text: &str) -> Result<String, String> {
     Ok(format!("mark {number}: {name}"))
 }
 
-fn trigger(state: &'static State, text: &str) -> Result<String, String> {
+fn trigger(state: &State, table: TableHandle, text: &str) -> Result<String, String> {
     let list = trigger::parse(text)?;
     if state.config.mode == Mode::Stream {
         return Err(owned(
@@ -114,17 +119,17 @@ fn trigger(state: &'static State, text: &str) -> Result<String, String> {
         ));
     }
     // The former triggers may be in use, so triggers are never freed.
-    triggers::set(state, list.leak());
+    triggers::set(state, table, list.leak());
     let mut answer = format!("triggers: {}", triggers::in_words());
-    for problem in triggers::problems() {
+    for problem in triggers::problems(table) {
         answer.push_str("; ");
         answer.push_str(&problem);
     }
     Ok(answer)
 }
 
-fn on() -> String {
-    let mut table = table();
+fn on(table: TableHandle) -> String {
+    let mut table = table.lock();
     if !table.has_filter() {
         table.set_filter(Filter::parse("*").unwrap_or_default());
     }
@@ -135,9 +140,9 @@ fn on() -> String {
     )
 }
 
-fn filter(text: &str) -> Result<String, String> {
+fn filter(table: TableHandle, text: &str) -> Result<String, String> {
     let filter = Filter::parse(text)?;
-    let mut table = table();
+    let mut table = table.lock();
     let named = table.set_filter(filter);
     let mut answer = format!("{named} of {} functions and events", table.switched());
     if !table.is_enabled() {
@@ -177,12 +182,12 @@ fn nanos(time: Duration) -> u64 {
 }
 
 /// Lines of a word, a space, and a value.
-fn status(ring: &Ring, state: &State) -> String {
+fn status(ring: &Ring, state: &State, table: TableHandle) -> String {
     let config = &state.config;
     let mut lines = Lines(String::new());
     lines.add("program", &state.program);
     {
-        let table = table();
+        let table = table.lock();
         let word = if table.is_enabled() { "on" } else { "off" };
         lines.add("recording", &word);
         lines.add("functions", &table.switched());
@@ -204,7 +209,7 @@ fn status(ring: &Ring, state: &State) -> String {
     );
     let Statistics {
         threads, missing, ..
-    } = statistics::of_process();
+    } = statistics::of_process(table);
     let mut sums = [
         0,
         missing.overwritten + missing.dropped,
@@ -238,7 +243,7 @@ fn status(ring: &Ring, state: &State) -> String {
     for (word, sum) in words.iter().zip(sums) {
         lines.add(word, &sum);
     }
-    let (counted, looked_at) = budget::functions_by_level();
+    let (counted, looked_at) = budget::functions_by_level(table);
     lines.add("counted_functions", &counted);
     lines.add("looked_at_functions", &looked_at);
     let cost = ring.totals_of_ended().and_then(totals::cost);

@@ -44,6 +44,9 @@ impl Eq for Format {}
 /// The default of `FDR_BUDGET`, in millionths.
 const DEFAULT_BUDGET: u64 = 100_000;
 
+/// States of threads take 4 MiB. By default there are none in a ring for which that is much.
+const MIN_MEMORY_FOR_STATES: u64 = 32 << 20;
+
 /// The default formats of files and of streams.
 const DEFAULT_FORMAT: &Target = &fdr_formats::xray::FORMAT.targets[0];
 const DEFAULT_STREAM: &Target = &fdr_formats::htdump::FORMAT.targets[0];
@@ -55,6 +58,24 @@ const DEFAULT_KEEP: Duration = Duration::from_secs(10);
 const DEFAULT_TRIGGER: &str = "exit, int, term";
 
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("off", false)];
+
+/// `FDR_SCHED`: whether the states of threads are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sched {
+    Never,
+    /// Before `main`, and as long as the process lives.
+    Always,
+    /// A short time after the start, unless they cost too much.
+    Auto,
+}
+
+const SCHED: [(&str, Sched); 5] = [
+    ("1", Sched::Always),
+    ("0", Sched::Never),
+    ("on", Sched::Always),
+    ("off", Sched::Never),
+    ("auto", Sched::Auto),
+];
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,8 +101,8 @@ pub(crate) struct Settings {
     /// `FDR_BUDGET`: how much of the CPU time recording may take, in millionths; 0 = no bound. `None` if it is not
     /// set.
     pub(crate) budget: Option<u64>,
-    /// `FDR_SCHED`: whether the states of threads are recorded.
-    pub(crate) sched: bool,
+    /// `FDR_SCHED`.
+    pub(crate) sched: Sched,
     /// `FDR_MODE`.
     pub(crate) mode: Mode,
     /// `FDR_CLOCK`.
@@ -147,7 +168,9 @@ impl Settings {
         from.set("FDR_SIGNAL", &mut settings.signal, signal::parse);
         from.set("FDR_KEEP", &mut settings.keep, duration::parse);
         settings.budget = from.text("FDR_BUDGET", share::parse);
-        from.switch("FDR_SCHED", &mut settings.sched);
+        from.set("FDR_SCHED", &mut settings.sched, |text| {
+            choice(text, &SCHED)
+        });
         let clock = |text: &str| choice(text, &Clock::WORDS);
         from.set("FDR_CLOCK", &mut settings.clock, clock);
         let log = |text: &str| choice(text, &Log::WORDS);
@@ -190,7 +213,12 @@ impl Settings {
             memory_bytes: 1 << 30,
             keep: if keeps { DEFAULT_KEEP } else { Duration::ZERO },
             budget: None,
-            sched: false,
+            // A stream has no states.
+            sched: if mode == Mode::Stream {
+                Sched::Never
+            } else {
+                Sched::Auto
+            },
             mode,
             clock: Clock::Rdtscp,
             dir: None,
@@ -207,6 +235,15 @@ impl Settings {
     /// Whether calls may leave no records. In the other modes each call leaves its records.
     pub(crate) fn keeps(&self) -> bool {
         !self.keep.is_zero() && self.mode == Mode::Ring
+    }
+
+    /// Whether the ring needs a place for the states of threads.
+    pub(crate) fn may_have_states(&self) -> bool {
+        match self.sched {
+            Sched::Never => false,
+            Sched::Always => true,
+            Sched::Auto => self.memory_bytes >= MIN_MEMORY_FOR_STATES,
+        }
     }
 
     /// The part of the CPU time that recording may take, in millionths, and whether the budget also concerns functions

@@ -37,7 +37,7 @@ pub(super) static HOST: Host = Host {
 };
 
 extern "C" fn attach_c(unit: &'static Unit) {
-    units::attach(unit);
+    units::attach(table(), unit);
 }
 
 extern "C" fn record() -> *mut () {
@@ -68,7 +68,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
         return enable_in_host(code);
     }
     sys::process::notice_child();
-    let state = state();
+    let (state, table) = (state(), table());
     let mut settings = match state {
         // The settings of the first start stay.
         Some(_) if code.is_empty() => None,
@@ -84,30 +84,30 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     let filter = effective.and_then(|settings| settings.filter.clone());
     // A filter of the environment is in the table from the start.
     let new_filter = code.get("FDR").is_some() && !install::has_filter();
-    let has_filter = table().has_filter() && !new_filter;
+    let has_filter = table.lock().has_filter() && !new_filter;
     if !has_filter && filter.as_ref().is_some_and(Filter::is_off) && state.is_none() {
         return Ok(0);
     }
     if let Some(ring) = recorder::ring().filter(|ring| ring.is_lost()) {
         return Err(failures::lost(ring));
     }
-    if let Err(why) = install::install(&mut settings, &HOST) {
+    if let Err(why) = install::install(table, &mut settings, &HOST) {
         // Another copy may have come up meanwhile, and this copy may be its guest.
         return match recorder::host() {
             Some(_) => enable_in_host(code),
             None => Err(Error::Failed(why)),
         };
     }
-    let mut table = table();
+    let mut locked = table.lock();
     if !has_filter {
         let all = || Filter::parse("*").unwrap_or_default();
-        table.set_filter(filter.unwrap_or_else(all));
+        locked.set_filter(filter.unwrap_or_else(all));
     }
-    let on = table.enable(true);
-    drop(table);
+    let on = locked.enable(true);
+    drop(locked);
     if state.is_none() {
         units::recorder_is_up();
-        for problem in triggers::problems() {
+        for problem in triggers::problems(table) {
             messages::warn(format_args!("{problem}"));
         }
     }
@@ -141,7 +141,7 @@ pub(crate) fn disable() {
         let _ = guest::ask(host, Operation::Disable, "");
     } else {
         sys::process::notice_child();
-        table().enable(false);
+        table().lock().enable(false);
     }
 }
 
@@ -151,8 +151,9 @@ pub(crate) fn set_filter(text: &str) -> Result<usize, Error> {
     }
     let filter = Filter::parse(text).map_err(Error::Configuration)?;
     sys::process::notice_child();
-    units::attach(&unit::UNIT);
-    Ok(table().set_filter(filter))
+    let table = table();
+    units::attach(table, &unit::UNIT);
+    Ok(table.lock().set_filter(filter))
 }
 
 pub(crate) fn is_enabled() -> bool {
@@ -163,7 +164,7 @@ pub(crate) fn is_enabled() -> bool {
             // The child of a fork has no ring before its first record.
             let ring = recorder::ring();
             let records = ring.is_some_and(|ring| !ring.is_lost()) || process_ring::may_make_ring();
-            records && table().is_enabled()
+            records && table().lock().is_enabled()
         }
     }
 }
@@ -173,7 +174,7 @@ pub(crate) fn dump() -> Result<Dump, Error> {
         return guest::ask(host, Operation::Dump, "")
             .and_then(|text| answers::decode_dump(&text).ok_or_else(answers::garbled));
     }
-    dumping::dump("call")
+    dumping::dump(state().ok_or_else(dumping::not_up)?, table(), "call")
 }
 
 /// Makes a whole trace in a file without a name, and copies it to `writer`.
@@ -188,7 +189,7 @@ pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
             };
             taken().ok_or_else(answers::garbled)?
         }
-        None => dumping::dump_unnamed("call")?,
+        None => dump_unnamed()?,
     };
     let copied = writer
         .write_all(trace.bytes())
@@ -204,13 +205,18 @@ pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
     Ok(dump)
 }
 
+/// The trace that [`dump_to`] copies, of this copy.
+fn dump_unnamed() -> Result<(Mapped, Dump), Error> {
+    dumping::dump_unnamed(state().ok_or_else(dumping::not_up)?, table(), "call")
+}
+
 pub(crate) fn statistics() -> Statistics {
     match recorder::host() {
         Some(host) => {
             let text = guest::ask(host, Operation::Statistics, "").unwrap_or_default();
             answers::decode_statistics(&text)
         }
-        None => statistics::of_process(),
+        None => statistics::of_process(table()),
     }
 }
 
@@ -225,7 +231,7 @@ pub(crate) fn answer(operation: Operation, argument: &str) -> Result<String, Err
         Operation::SetFilter => set_filter(argument).map(|on| on.to_string()),
         Operation::IsEnabled => Ok(u8::from(is_enabled()).to_string()),
         Operation::Dump => dump().map(|dump| answers::encode_dump(&dump)),
-        Operation::DumpUnnamed => dumping::dump_unnamed("call")
+        Operation::DumpUnnamed => dump_unnamed()
             .map(|(trace, dump)| format!("{} {}", trace.into_text(), answers::encode_dump(&dump))),
         Operation::Statistics => Ok(answers::encode_statistics(&statistics())),
     }

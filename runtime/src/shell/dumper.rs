@@ -7,14 +7,15 @@
 use core::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::budget::Budget;
 use super::calibrate::Refinement;
 use super::dead_rings::DeadRings;
 use super::last_thread::{self, LookSchedule};
-use super::sites::table;
-use super::state::state;
-use super::{budget, commands, dump_signal, dumping, exit, failures, handover, skew, triggers};
+use super::sites::TableHandle;
+use super::state::State;
+use super::thread_states::ThreadStates;
+use super::{commands, dump_signal, dumping, exit, failures, handover, skew, triggers};
 use crate::api::Failure;
-use crate::dump::schedule;
 use crate::ring::Ring;
 use crate::sys::own_table::{self, DescriptorTable};
 use crate::{clock, crash, messages, recorder, sys};
@@ -22,11 +23,6 @@ use crate::{clock, crash, messages, recorder, sys};
 /// The pause between a wish for slots and making them, ns. Without the pause the dumper might take the CPU from
 /// the thread that woke it, in the midst of that thread's first call.
 const PAUSE_NS: u64 = 1_000_000;
-
-/// How often the kernel's buffers of context switches are emptied, and how often its sums are read where it tells no
-/// switches, ns.
-const SWITCHES_NS: u64 = 50_000_000;
-const SUMS_NS: u64 = 1_000_000_000;
 
 /// How long after its start the dumper compares the CPUs' clocks, prepares the most slots, and looks for rings of earlier
 /// runs, ns. A process that ends before does not pay for it: the comparison keeps two CPUs busy.
@@ -40,19 +36,19 @@ const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
 ///
 /// # Errors
 /// There is no thread.
-pub(crate) fn start() -> Result<(), Failure> {
+pub(crate) fn start(state: &'static State, table: TableHandle) -> Result<(), Failure> {
     if !handover::begin() {
         return Ok(());
     }
-    let table = DescriptorTable::mine();
+    let descriptors = DescriptorTable::mine();
     let spawned = sys::signal::with_all_blocked(|programs| {
         let body = move || {
             let _life = Life;
             handover::is_me();
-            if table.share() {
-                let looks = run();
+            if descriptors.share() {
+                let looks = run(state, table);
                 // With a dump as at any exit.
-                exit::at_exit();
+                exit::at_last_thread(state, table);
                 last_thread::end_process(programs, &looks);
             }
         };
@@ -83,17 +79,17 @@ impl Drop for Life {
 }
 
 /// Does the work of the dumper until the program's last thread has ended.
-fn run() -> LookSchedule {
+fn run(state: &State, table: TableHandle) -> LookSchedule {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
-    prepare(&mut brought_in, &mut due_ns);
+    prepare(table, &mut brought_in, &mut due_ns);
     let mut comparison_ns =
         (!sys::process::is_fork_child()).then(|| clock::monotonic_raw_ns() + COMPARISON_NS);
     let mut dead_rings = None;
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = LookSchedule::new(clock::monotonic_raw_ns());
-    let mut budget = budget::of_process(clock::monotonic_raw_ns());
-    let mut next_states = 0;
+    let mut budget = Budget::new(state, table, clock::monotonic_raw_ns());
+    let mut states = ThreadStates::new(&state.config, clock::monotonic_raw_ns());
     loop {
         let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
         if let Some(budget) = &mut budget {
@@ -101,37 +97,37 @@ fn run() -> LookSchedule {
         }
         let before_ns = clock::thread_cpu_ns();
         handover::carry_out();
-        exit::look_for_end();
+        exit::look_for_end(state, table);
         if dump_signal::take_pending() && !triggers::take_signal() {
-            let _ = dumping::dump_and_print("signal");
+            let _ = dumping::dump_and_print(state, table, "signal");
         }
-        let command = commands::carry_out();
-        let next_trigger = triggers::look();
+        let command = commands::carry_out(state, table);
+        let next_trigger = triggers::look(state, table);
         if let Some(budget) = &mut budget {
             budget.leave_out(clock::thread_cpu_ns().saturating_sub(before_ns));
         }
-        let pause = prepare(&mut brought_in, &mut due_ns);
+        let pause = prepare(table, &mut brought_in, &mut due_ns);
         let now_ns = clock::monotonic_raw_ns();
         if refinement.is_due(now_ns) {
-            refine();
+            refine(state);
         }
         if looks.find_nobody(now_ns) {
             return looks;
         }
         if comparison_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             comparison_ns = None;
-            compare_clocks();
+            compare_clocks(state);
             if let Some(ring) = recorder::ring() {
                 ring.want_most_spares();
                 due_ns = Some(now_ns);
             }
-            dead_rings = state().and_then(DeadRings::find);
+            dead_rings = DeadRings::find(state);
         }
         let goes_on = dead_rings.as_mut().is_some_and(DeadRings::remove_one);
         let next_removal = goes_on.then_some(Duration::ZERO);
         let next_comparison = comparison_ns.map(|due_ns| Duration::from_nanos(due_ns - now_ns));
         let next_look = Some(looks.sleep(now_ns));
-        let next_states = states(&mut next_states, now_ns);
+        let next_states = states.look(now_ns);
         let next_account = budget.as_mut().and_then(|budget| budget.look(now_ns));
         let sleeps = [
             refinement.sleep(now_ns),
@@ -149,8 +145,7 @@ fn run() -> LookSchedule {
 }
 
 /// Compares the CPUs' clocks, and prints a line if they differ.
-fn compare_clocks() {
-    let Some(state) = state() else { return };
+fn compare_clocks(state: &State) {
     if let Some(skew) = skew::measure(state.chosen.kind, &state.frequency()) {
         state.note_skew(&skew);
         if let Some(warning) = skew.warning() {
@@ -159,26 +154,9 @@ fn compare_clocks() {
     }
 }
 
-/// Moves the threads' states from the kernel's buffers into the ring, when that is due. Returns the time until the next
-/// time.
-fn states(due_ns: &mut u64, now_ns: u64) -> Option<Duration> {
-    let ring = recorder::ring().filter(|ring| ring.schedule().is_some())?;
-    if *due_ns <= now_ns {
-        *due_ns = now_ns;
-        *due_ns += if schedule::has_switches() {
-            schedule::drain(ring);
-            SWITCHES_NS
-        } else {
-            schedule::note_accounts(ring);
-            SUMS_NS
-        };
-    }
-    Some(Duration::from_nanos(*due_ns - now_ns))
-}
-
 /// Stores the clock's rate in the head of the ring, for a reader after the process is dead.
-fn refine() {
-    if let (Some(ring), Some(state)) = (recorder::ring(), state()) {
+fn refine(state: &State) {
+    if let Some(ring) = recorder::ring() {
         let hz = state.frequency().hz;
         ring.header().frequency.store(hz, Ordering::Relaxed);
     }
@@ -187,7 +165,11 @@ fn refine() {
 /// Prepares slots, so the first record of a thread need not wait for the disk. Brings in the chunks that
 /// threads will need soon. `due_ns` is the time at which slots are to be made, if that is known. Returns the
 /// time until then.
-fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Duration> {
+fn prepare(
+    table: TableHandle,
+    brought_in: &mut Vec<u32>,
+    due_ns: &mut Option<u64>,
+) -> Option<Duration> {
     let ring = recorder::ring()?;
     let now_ns = clock::monotonic_raw_ns();
     let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
@@ -200,14 +182,14 @@ fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Durati
     ring.look_ahead(brought_in, is_due);
     ring.reap();
     failures::print_shortage(ring);
-    end_where_lost(ring);
+    end_where_lost(ring, table);
     due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)))
 }
 
 /// Ends the recording in this copy and in its guests if another program cut the ring's file short.
-fn end_where_lost(ring: &Ring) {
+fn end_where_lost(ring: &Ring, table: TableHandle) {
     if ring.is_lost() {
         crash::report_loss(ring);
-        table().enable(false);
+        table.lock().enable(false);
     }
 }

@@ -10,8 +10,8 @@ use fdr_formats::writer::Target;
 use fdr_formats::{Ticks, TraceInfo};
 
 use super::handover::hand_over;
-use super::sites::{self, table};
-use super::state::{State, state};
+use super::sites::TableHandle;
+use super::state::State;
 use super::{connection, failures, stream, trace_info, trace_paths};
 use crate::api::{Dump, Error, Failure};
 use crate::dump::file::{self, Written};
@@ -82,9 +82,11 @@ pub(crate) fn in_child(forker: u64) {
 pub(super) const CHANGING: &str = "a fault's handler interrupted a change of what is recorded";
 
 /// Has the dumper run `body`, without handlers of the program in the calling thread.
-pub(super) fn by_dumper<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, Failure> {
-    let address = state().and_then(State::address);
-    match address {
+pub(super) fn by_dumper<T: Send>(
+    state: &State,
+    body: impl FnOnce() -> T + Send,
+) -> Result<T, Failure> {
+    match state.address() {
         // No handler of the program may interrupt this. If it called `exit`, it would wait for this dump for ever.
         None => sys::signal::undisturbed(|| hand_over(body)),
         // The program's signals must not wait for a slow peer.
@@ -93,8 +95,12 @@ pub(super) fn by_dumper<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, F
 }
 
 /// Dumps, and prints on stderr where the trace is or why there is none.
-pub(crate) fn dump_and_print(reason: &str) -> Result<Dump, Error> {
-    let result = dump(reason);
+pub(crate) fn dump_and_print(
+    state: &State,
+    table: TableHandle,
+    reason: &str,
+) -> Result<Dump, Error> {
+    let result = dump(state, table, reason);
     if let Err(error) = &result {
         print_error(error, reason);
     }
@@ -112,33 +118,38 @@ pub(crate) fn print_error(error: &Error, reason: &str) {
     }
 }
 
-/// The objects that every dump needs.
-fn ready() -> Result<(&'static Ring, &'static State), Error> {
+/// The error if the recorder is not up.
+pub(super) fn not_up() -> Error {
+    Error::NothingRecorded(owned("set FDR=1 or call fdr::enable()"))
+}
+
+/// The ring that a dump is made of.
+fn ready_ring(table: TableHandle) -> Result<&'static Ring, Error> {
     sys::process::notice_child();
-    if sites::is_mine() {
+    if table.is_mine() {
         return Err(Error::failed(CHANGING, "call it elsewhere"));
     }
-    let (Some(ring), Some(state)) = (ring(), state()) else {
-        return Err(Error::NothingRecorded(owned(
-            "set FDR=1 or call fdr::enable()",
-        )));
-    };
+    let ring = ring().ok_or_else(not_up)?;
     match ring.is_lost() {
         true => Err(failures::lost(ring)),
-        false => Ok((ring, state)),
+        false => Ok(ring),
     }
 }
 
 /// Dumps, and says on stderr where the trace is.
-pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
-    dump_with(&Occasion::from_reason(reason))
+pub(crate) fn dump(state: &State, table: TableHandle, reason: &str) -> Result<Dump, Error> {
+    dump_with(state, table, &Occasion::from_reason(reason))
 }
 
 /// As [`dump()`], for an occasion that may have named moments.
-pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
-    let (ring, state) = ready()?;
+pub(crate) fn dump_with(
+    state: &State,
+    table: TableHandle,
+    occasion: &Occasion<'_>,
+) -> Result<Dump, Error> {
+    let ring = ready_ring(table)?;
     if stream::is_begun() {
-        return stream::flush(ring);
+        return stream::flush(ring, table);
     }
     let dump = || {
         alone(|| {
@@ -146,16 +157,16 @@ pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
                 let why = "the process ends, and its last trace is written";
                 return Err(Error::failed(why, "call it earlier"));
             }
-            let (dump, replaced) = write(ring, state, occasion)?;
+            let (dump, replaced) = write(ring, state, table, occasion)?;
             // The line is printed under the lock, so the end of the process waits for the line, too.
-            print_written(&dump, replaced, occasion.reason);
+            print_written(table, &dump, replaced, occasion.reason);
             Ok(dump)
         })
     };
-    by_dumper(dump).map_err(Error::Failed)?
+    by_dumper(state, dump).map_err(Error::Failed)?
 }
 
-fn print_written(dump: &Dump, replaced: bool, reason: &str) {
+fn print_written(table: TableHandle, dump: &Dump, replaced: bool, reason: &str) {
     let why = match reason.strip_prefix("trigger ") {
         Some(why) => format!("; {why}"),
         None => String::new(),
@@ -171,18 +182,22 @@ fn print_written(dump: &Dump, replaced: bool, reason: &str) {
     ));
     // Panics and waits are recorded whatever the filter is.
     if records == 0 && overwritten == 0 && dropped == 0 {
-        let why = table().why_nothing();
+        let why = table.lock().why_nothing();
         messages::warn(format_args!("no call was recorded: {why}"));
     }
 }
 
 /// Makes a trace in a file without a name, and maps it. The trace has no number.
-pub(crate) fn dump_unnamed(reason: &str) -> Result<(Mapped, Dump), Error> {
-    let (ring, state) = ready()?;
+pub(crate) fn dump_unnamed(
+    state: &State,
+    table: TableHandle,
+    reason: &str,
+) -> Result<(Mapped, Dump), Error> {
+    let ring = ready_ring(table)?;
     let target = state.config.format.0;
     let write = || {
-        has_records(ring)?;
-        let mut info = trace_info::gather(ring, state, reason);
+        has_records(ring, table)?;
+        let mut info = trace_info::gather(ring, state, table, reason);
         info.dump = None;
         let unnamed = to_write(ring, state, &info).to_unnamed(&std::env::temp_dir());
         let mapped = unnamed.and_then(|(file, written)| Ok((Mapped::from_file(&file)?, written)));
@@ -203,20 +218,20 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(Mapped, Dump), Error> {
     sys::signal::undisturbed(|| hand_over(|| alone(write))).map_err(Error::Failed)?
 }
 
-fn has_records(ring: &Ring) -> Result<(), Error> {
+fn has_records(ring: &Ring, table: TableHandle) -> Result<(), Error> {
     let has_any = trace_info::has_any(ring);
     if ring.is_lost() {
         return Err(failures::lost(ring));
     }
     match has_any {
-        false => Err(Error::NothingRecorded(table().why_nothing())),
+        false => Err(Error::NothingRecorded(table.lock().why_nothing())),
         true => Ok(()),
     }
 }
 
 /// Whether a dump would have records.
-pub(crate) fn would_have_records() -> bool {
-    ring().is_some_and(|ring| has_records(ring).is_ok())
+pub(crate) fn would_have_records(table: TableHandle) -> bool {
+    ring().is_some_and(|ring| has_records(ring, table).is_ok())
 }
 
 fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dump<'a> {
@@ -259,12 +274,17 @@ fn result_of(path: PathBuf, info: &TraceInfo, target: &Target, written: Written)
 }
 
 /// Writes the records of the ring. Also returns whether an earlier file had that name.
-fn write(ring: &Ring, state: &State, occasion: &Occasion<'_>) -> Result<(Dump, bool), Error> {
-    has_records(ring)?;
+fn write(
+    ring: &Ring,
+    state: &State,
+    table: TableHandle,
+    occasion: &Occasion<'_>,
+) -> Result<(Dump, bool), Error> {
+    has_records(ring, table)?;
     if state.address().is_none() && state.output().is_null() {
         return Ok((discarded(ring, trace_paths::current(state)), false));
     }
-    let mut info = trace_info::gather(ring, state, occasion.reason);
+    let mut info = trace_info::gather(ring, state, table, occasion.reason);
     let first = info.moments.last().map_or(1, |last| last.number + 1);
     let marks = (first..).zip(&occasion.marks);
     info.moments

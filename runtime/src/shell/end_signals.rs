@@ -15,7 +15,7 @@ use fdr_formats::trigger::{Event, Trigger};
 
 use super::handover;
 use super::last_thread;
-use super::sites;
+use super::sites::{TableHandle, table};
 use crate::crash;
 use crate::recorder;
 use crate::ring::Ring;
@@ -79,13 +79,13 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     // A handler that the program installed later may call this one. Then the program decides what happens.
     if Action::current(signal).is(on_signal) {
         let goes_on = sys::signal::may_go_on(info, context);
-        end_by(signal, goes_on);
+        end_by(signal, goes_on, table());
     }
     sys::set_errno(errno);
 }
 
 /// `goes_on`: the thread continues until the last trace is made.
-fn end_by(signal: i32, goes_on: bool) {
+fn end_by(signal: i32, goes_on: bool, table: TableHandle) {
     let ours = SIGNALS
         .into_iter()
         .filter(|&of| Action::current(of).is(on_signal));
@@ -103,7 +103,7 @@ fn end_by(signal: i32, goes_on: bool) {
             PENDING.store(signal, Ordering::Release);
             sys::thread::wake_dumper();
             // A thread that changes the table of sites must finish, because the dumper waits for the table.
-            if goes_on || sites::is_mine() {
+            if goes_on || table.is_mine() {
                 return;
             }
             wait_for_end();

@@ -2,30 +2,46 @@
 //! it holds the only copy of the records.
 
 use super::dumping::{self, CHANGING};
-use super::state::{self, state};
-use super::{dump_signal, end_signals, failures, sites, stream, triggers};
+use super::sites::{TableHandle, table};
+use super::state::{self, State, state};
+use super::{dump_signal, end_signals, failures, stream, triggers};
 use crate::api::Error;
 use crate::recorder::{self, ring};
 use crate::ring::Ring;
 use crate::{crash, messages, sys};
 
+/// The C library calls this in `exit`.
 pub(crate) extern "C" fn at_exit() {
+    before_end();
+    // There is no ring before there is a state.
+    if let Some(state) = state() {
+        at_end(state, table(), None);
+    }
+}
+
+/// As [`at_exit`], for the dumper when all threads of the program have ended.
+pub(crate) fn at_last_thread(state: &State, table: TableHandle) {
+    before_end();
+    at_end(state, table, None);
+}
+
+/// Waits for another end of the process that is under way.
+fn before_end() {
     sys::process::notice_child();
     crash::wait_for_crash();
     end_signals::wait_for_end();
-    at_end(None);
 }
 
 /// If a signal is about to end the process, does the work of the exit. The dumper calls this.
-pub(crate) fn look_for_end() {
+pub(crate) fn look_for_end(state: &State, table: TableHandle) {
     if let Some(signal) = end_signals::take_pending() {
-        at_end(Some(signal));
+        at_end(state, table, Some(signal));
         end_signals::end(signal);
     }
 }
 
 /// `signal`: the signal that ends the process.
-fn at_end(signal: Option<i32>) {
+fn at_end(state: &State, table: TableHandle, signal: Option<i32>) {
     // A child of a fork that never recorded has no ring of its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
@@ -43,9 +59,9 @@ fn at_end(signal: Option<i32>) {
     if !state::is_up() && !sys::process::is_fork_child() {
         return;
     }
-    let ended = match sites::is_mine() {
+    let ended = match table.is_mine() {
         true => Err(CHANGING.into()),
-        false => dumping::by_dumper(|| end(ring, signal)),
+        false => dumping::by_dumper(state, || end(ring, state, table, signal)),
     };
     if let Err(why) = ended {
         failures::print_no_trace(&why);
@@ -53,13 +69,13 @@ fn at_end(signal: Option<i32>) {
 }
 
 /// The last dump of the process.
-fn end(ring: &Ring, signal: Option<i32>) {
-    print_replaced_handler();
+fn end(ring: &Ring, state: &State, table: TableHandle, signal: Option<i32>) {
+    print_replaced_handler(state);
     failures::print_shortage(ring);
     let result = if stream::is_begun() {
-        stream::finish()
+        stream::finish(table)
     } else {
-        triggers::at_end(signal)
+        triggers::at_end(state, table, signal)
     };
     dumping::end();
     crash::report_loss_at_exit(ring);
@@ -75,10 +91,9 @@ fn end(ring: &Ring, signal: Option<i32>) {
 
 /// Says that the program took the dump signal. It is no warning. The program may need the signal, and its
 /// handler may call ours.
-fn print_replaced_handler() {
-    let signal = state().and_then(|state| state.config.signal);
-    if let Some(signal) = signal.filter(|&s| !sys::signal::is_installed(s, dump_signal::on_signal))
-    {
+fn print_replaced_handler(state: &State) {
+    let is_replaced = |&signal: &i32| !sys::signal::is_installed(signal, dump_signal::on_signal);
+    if let Some(signal) = state.config.signal.filter(is_replaced) {
         messages::info(format_args!(
             "FDR_SIGNAL: the program has a handler of its own for signal {signal} by now: dumps come \
              only if it calls the one it found; another signal may be free"

@@ -9,9 +9,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{
-    dump_signal, dumping, end_signals, handover, last_thread, sites, state, stream, triggers,
-};
+use super::sites::{TableHandle, table};
+use super::{dump_signal, dumping, end_signals, handover, last_thread, state, stream, triggers};
 use crate::dump::schedule;
 use crate::recorder::process_ring;
 use crate::sys::lock::me;
@@ -41,42 +40,43 @@ pub(crate) fn watch() {
 }
 
 extern "C" fn before() {
-    keeping_errno(begin);
+    keeping_errno(|| begin(table()));
 }
 
 extern "C" fn in_parent() {
     keeping_errno(|| {
-        leave();
+        leave(table());
     });
 }
 
 /// Ends a fork in a process that goes on as before.
-fn leave() {
+fn leave(table: TableHandle) {
     if leave_one() {
         process_ring::fork_is_over();
-        go_on();
+        go_on(table);
     }
 }
 
 extern "C" fn in_child() {
+    let table = table();
     keeping_errno(
         || match (process_ring::is_forking(), process::may_be_new()) {
             (true, true) => {
-                forget();
+                forget(table);
                 if leave_one() {
-                    go_on();
+                    go_on(table);
                 } else {
                     process_ring::fork_begins();
                 }
             }
             // A fork within a hook of this fork led here and has done everything.
-            (true, false) => leave(),
+            (true, false) => leave(table),
             // The child was made without the C library, so this thread did not call `begin`. Another thread may
             // have called it, but that thread does not exist in the child.
             (false, true) => undisturbed(|| {
                 FORKER.store(0, Ordering::Relaxed);
                 DEPTH.store(0, Ordering::Relaxed);
-                forget();
+                forget(table);
             }),
             // A call of ours in an earlier hook has done it.
             (false, false) => {}
@@ -90,7 +90,7 @@ fn keeping_errno(body: impl FnOnce()) {
     sys::set_errno(errno);
 }
 
-fn begin() {
+fn begin(table: TableHandle) {
     let mask = Mask::hold();
     // The holder of the table can't answer this. In a child whose hooks fork before ours is called, the holder
     // is the parent.
@@ -98,9 +98,9 @@ fn begin() {
         DEPTH.fetch_add(1, Ordering::Relaxed);
         return;
     }
-    let held = sites::TABLE.is_mine();
+    let held = table.is_mine();
     if !held {
-        sites::TABLE.hold();
+        table.hold();
     }
     HELD.store(u32::from(held), Ordering::Relaxed);
     FORKER.store(me(), Ordering::Relaxed);
@@ -114,20 +114,20 @@ fn leave_one() -> bool {
     DEPTH.fetch_sub(1, Ordering::Relaxed) == 1
 }
 
-fn go_on() {
+fn go_on(table: TableHandle) {
     let mask = Mask(MASK.load(Ordering::Relaxed));
     if HELD.load(Ordering::Relaxed) == 0 {
-        sites::TABLE.let_go();
+        table.let_go();
     }
     mask.restore();
 }
 
 /// The child leaves everything that belongs to its parent.
-fn forget() {
+fn forget(table: TableHandle) {
     let forker = FORKER.load(Ordering::Relaxed);
     process::set_fork_child();
     process_ring::in_child();
-    sites::TABLE.in_child(forker);
+    table.in_child(forker);
     state::in_child(forker);
     dumping::in_child(forker);
     sys::own_table::in_child();

@@ -3,19 +3,24 @@
 
 use std::sync::Mutex;
 
-use super::sites::table;
+use super::sites::{TableHandle, table};
 use super::{answers, panics, units};
 use crate::api::Error;
 use crate::recorder;
 use crate::site::unit::{self, Host, Operation, Reply, Text};
 
+/// Another copy calls this to become the host of this copy, see [`become_guest`].
+pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
+    become_guest(table(), host)
+}
+
 /// Makes this copy a guest of `host`, which makes its records from now on. False if this copy is a host, or the
 /// guest of another one.
-pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
+fn become_guest(table: TableHandle, host: &'static Host) -> bool {
     {
         // The whole step is under the lock, because `install` makes its own choice under the same lock. Sites may
         // be on soon after. Their records must then go to this host.
-        let _table = table();
+        let _table = table.lock();
         if let Some(mine) = recorder::host() {
             return core::ptr::eq(mine, host);
         }
@@ -32,8 +37,8 @@ pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
 }
 
 /// Joins the host. For a copy that was loaded after its host came up.
-pub(crate) fn join(host: &'static Host) {
-    if adopt(host) {
+pub(crate) fn join(table: TableHandle, host: &'static Host) {
+    if become_guest(table, host) {
         (host.attach)(&unit::UNIT);
     }
 }

@@ -12,8 +12,8 @@ use fdr_formats::text;
 use fdr_formats::xray::crash_dump::states_bytes;
 
 use super::calibrate::Calibration;
-use super::config::{self, Settings};
-use super::sites::table;
+use super::config::{self, Sched, Settings};
+use super::sites::TableHandle;
 use super::state::{self, INSTALLING, State, state};
 use super::{
     address, connection, dump_signal, dumper, exit, fork, guest, identity, last_thread,
@@ -57,7 +57,11 @@ pub(super) fn variable(name: &str) -> Option<OsString> {
 
 /// Brings the recorder up: clock, ring, table of sites, handlers, dumper. No function is on yet. Does nothing
 /// if the recorder is up. `None`: it was up in a parent of this process, and has its settings.
-pub(crate) fn install(config: &mut Option<Settings>, host: &'static Host) -> Result<(), Failure> {
+pub(crate) fn install(
+    table: TableHandle,
+    config: &mut Option<Settings>,
+    host: &'static Host,
+) -> Result<(), Failure> {
     // This comes before the lock, because it frees a lock of the parent.
     sys::process::notice_child();
     if INSTALLING.is_mine() {
@@ -67,13 +71,17 @@ pub(crate) fn install(config: &mut Option<Settings>, host: &'static Host) -> Res
     if state::is_up() && ring().is_some() {
         return Ok(());
     }
-    let known = state().map(|state| &state.config);
-    let address = known.or(config.as_ref()).and_then(|of| of.address.as_ref());
+    // Under the lock, because another thread may have brought the recorder up since the caller looked.
+    let known = state();
+    let settings = known.map(|state| &state.config);
+    let address = settings
+        .or(config.as_ref())
+        .and_then(|of| of.address.as_ref());
     let keeps_stdout = address.is_some_and(address::is_stdout) && !sys::process::is_fork_child();
     let thread = sys::thread::tid();
     sys::own_table::look_for_valgrind();
     // The settings are passed by reference, because copies of them would be on the program's stack.
-    let bring_up = || without_float_traps(|| bring_up(config, host, thread));
+    let bring_up = || without_float_traps(|| bring_up(known, table, config, host, thread));
     let bring_up = || catch_unwind(AssertUnwindSafe(bring_up));
     // The ring and the threads come up beside the program's files. This thread waits, and only the descriptors of the two
     // differ: a new thread could wait for the loader's lock, which this one may have.
@@ -95,7 +103,7 @@ const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 /// Makes the state that does not change any more.
 // Out of line, because the state is long, and all of this runs on the stack of the program.
 #[inline(never)]
-fn make_state(config: Settings) -> Result<(), Failure> {
+fn make_state(table: TableHandle, config: Settings) -> Result<&'static State, Failure> {
     if let Some(folder) = config.output.missing_folder() {
         return Err(Failure::new(
             &format!("FDR_OUT: there is no folder {}", folder.display()),
@@ -120,7 +128,7 @@ fn make_state(config: Settings) -> Result<(), Failure> {
     // lock may be making this copy a guest.
     let slot = recorder::fixed_offset();
     {
-        let mut table = table();
+        let mut table = table.lock();
         if recorder::host().is_some() {
             return Err(TOO_LATE.into());
         }
@@ -141,34 +149,39 @@ fn make_state(config: Settings) -> Result<(), Failure> {
     }
     waits::begin();
     // This comes last, so a child that is forked meanwhile does all of it again.
-    state::set(State::new(config, chosen, calibration, identity));
-    Ok(())
+    Ok(state::set(State::new(
+        config,
+        chosen,
+        calibration,
+        identity,
+    )))
 }
 
-/// `thread` is the thread that asked for the recorder. The calling thread stands in for it.
+/// `known` is the state if there is one. `thread` is the thread that asked for the recorder. The calling thread stands in
+/// for it.
 fn bring_up(
+    known: Option<&'static State>,
+    table: TableHandle,
     config: &mut Option<Settings>,
     host: &'static Host,
     thread: u32,
 ) -> Result<(), Failure> {
     // This comes first, because a fork must not divide the steps below.
     fork::watch();
-    if state().is_none() {
-        config.take().map_or(Ok(()), make_state)?;
-    }
-    let Some(state) = state() else {
-        return Err("the recorder is not up".into());
+    let state = match known {
+        Some(state) => state,
+        None => make_state(table, config.take().ok_or("the recorder is not up")?)?,
     };
     if let Some(address) = state.address().filter(|_| !sys::process::is_fork_child()) {
         connection::prepare(address)?;
     }
     match process_ring::ring_or_make() {
-        Some(ring) => table().publish(ring),
-        None => new_ring(state, thread)?,
+        Some(ring) => table.lock().begin(ring, state),
+        None => new_ring(state, table, thread)?,
     }
     let found = {
         // The loader's lock is taken inside ours. A fork would leave the loader's lock locked in the child.
-        let _table = table();
+        let _table = table.lock();
         match unit::UNIT.become_host(host) {
             true => Ok(unit::units()),
             false => Err(unit::host()),
@@ -176,21 +189,22 @@ fn bring_up(
     };
     let units = found.map_err(|other| {
         // The other copy may not have found this copy yet.
-        other.into_iter().for_each(guest::join);
+        let join = |host| guest::join(table, host);
+        other.into_iter().for_each(join);
         TOO_LATE
     })?;
     for unit in units {
         if core::ptr::eq(unit, &raw const unit::UNIT) || unit.adopt(host) {
-            units::attach(unit);
+            units::attach(table, unit);
         }
     }
-    triggers::begin(state);
+    triggers::begin(state, table);
     prepare_for_crashes(state);
     let fails = |&signal: &i32| !sys::signal::install(signal, dump_signal::on_signal);
     if let Some(signal) = state.config.signal.filter(fails) {
         messages::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
-    dumper::start().inspect_err(|_| {
+    dumper::start(state, table).inspect_err(|_| {
         // Nothing is recorded, so nothing is left behind.
         if let Some(path) = ring().and_then(Ring::path) {
             sys::file::unlink(path);
@@ -202,7 +216,7 @@ fn bring_up(
         && !sys::process::is_fork_child()
         && !state.output().is_null()
     {
-        stream::start();
+        stream::start(state, table);
     }
     messages::info(format_args!(
         "recording with {}, {} KiB per thread",
@@ -225,9 +239,12 @@ fn prepare_for_crashes(state: &State) {
         // A crash writes the recorder's own format, whatever the format of other traces is.
         _ => config.output.clone().with_extension("fdr"),
     };
-    let states = |_| states_bytes(PLACES, MODULES_BYTES);
     let ready = crash::prepare(crash::Setup {
-        states: ring.schedule().map_or(0, states),
+        states: if ring.has_place_for_states() {
+            states_bytes(PLACES, MODULES_BYTES)
+        } else {
+            0
+        },
         output,
         // What is prepared for a crash is never freed.
         info: Box::leak(trace_info::lasting(state)),
@@ -245,7 +262,7 @@ fn prepare_for_crashes(state: &State) {
 /// Makes the ring and publishes it. `thread` is the one that brings the recorder up.
 // Out of line, because all of this runs on the stack of the program.
 #[inline(never)]
-fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
+fn new_ring(state: &'static State, table: TableHandle, thread: u32) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
     let make_folders = makes_ring_folder(config);
@@ -272,7 +289,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
         memory: config.memory_bytes,
         full: config.mode == Mode::Full,
         keeps: config.keeps(),
-        states: config.sched,
+        states: config.may_have_states(),
         clock: state.chosen.kind,
         template,
     };
@@ -307,12 +324,12 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);
-    if config.sched {
+    if config.sched == Sched::Always {
         record_states(&ring, thread);
     }
     ring.set_program(&state.program);
     ring.set_identity(state.identity.as_bytes());
-    table().publish(&ring);
+    table.lock().begin(&ring, state);
     // The first record of the first thread should not wait until a slot is made.
     ring.prepare_spares(1);
     // A ring is never freed.

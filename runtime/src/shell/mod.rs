@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | entrances | `control` (calls of the API), `start` (the loader's call) |
 //! | coming up | `fork`, `dumper`, `install` |
-//! | the dumper's work | `statistics`, `budget`, `commands` (of `fdr ctl`), `dead_rings`, `exit` |
+//! | the dumper's work | `statistics`, `budget`, `commands` (of `fdr ctl`), `dead_rings`, `exit`, `thread_states` |
 //! | other copies, panics | `answers`, `panics`, `guest` |
 //! | dumps | `dumping`, `dump_signal`, `end_signals`, `triggers` |
 //! | streams | `connection`, `stream`, `last_thread` |
@@ -17,6 +17,26 @@
 //! | state | `state` |
 //! | clocks | `calibrate`, `skew`, `clock_faults` |
 //! | settings | `address`, `config` (reads the variables of the environment), `identity`, `memory_limits` |
+//!
+//! The state and the table of sites are handed down as parameters, the table as a handle that is not locked. They are
+//! read from the process's globals only where a call comes from outside, by `state::state` and `sites::table`:
+//!
+//! | entry points | who calls them |
+//! | --- | --- |
+//! | `start::at_load` | the loader |
+//! | `control::enable`, `control::disable`, `control::is_enabled` | the program by the API, or a guest |
+//! | `control::set_filter`, `control::statistics` | the same |
+//! | `control::dump`, `control::dump_unnamed` | the same |
+//! | `control::attach_c`, `guest::adopt` | another copy of the recorder |
+//! | `units::register`, `units::is_up` | the crate `fdr-tracing`, by `dynamic` |
+//! | `waits::id_of` | a thread that records and is about to wait |
+//! | `panics::run` | std, in a panic |
+//! | `end_signals::on_signal` | the kernel, as a signal's handler |
+//! | `fork::before`, `fork::in_parent`, `fork::in_child` | the C library, around a fork |
+//! | `exit::at_exit` | the C library, in `exit` |
+//! | `install::install` | no caller outside: whether there is a state is certain only under the lock of the start |
+//!
+//! The threads of the dumper and of a stream get both from `install`. `cargo xtask tidy` refuses any other reader.
 
 #[cfg(feature = "stream")]
 mod address;
@@ -54,6 +74,7 @@ mod state;
 mod statistics;
 #[cfg(feature = "stream")]
 mod stream;
+mod thread_states;
 mod trace_info;
 mod trace_paths;
 mod triggers;

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use fdr_formats::address;
 
+use super::sites::TableHandle;
+use super::state::State;
 use crate::api::{Dump, Error, Failure};
 use crate::config::Mode;
 use crate::ring::Ring;
@@ -54,7 +56,7 @@ pub(crate) fn open(address: &Address) -> io::Result<Box<dyn Write>> {
 /// The name of the thread, in another copy of the recorder that can stream.
 pub(crate) const NAME: &CStr = c"fdr-stream";
 
-pub(crate) fn start() {}
+pub(crate) fn start(_: &'static State, _: TableHandle) {}
 
 pub(crate) fn is_begun() -> bool {
     false
@@ -65,12 +67,12 @@ pub(crate) fn is_running() -> bool {
 }
 
 /// Never called, because no stream has begun.
-pub(crate) fn flush(_: &Ring) -> Result<Dump, Error> {
+pub(crate) fn flush(_: &Ring, _: TableHandle) -> Result<Dump, Error> {
     Err(Error::failed(NEEDS, ""))
 }
 
 /// Never called, because no stream has begun.
-pub(crate) fn finish() -> Result<(), Error> {
+pub(crate) fn finish(_: TableHandle) -> Result<(), Error> {
     Ok(())
 }
 

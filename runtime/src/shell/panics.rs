@@ -6,7 +6,8 @@ use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 
 use super::dumping::{self, Occasion};
-use super::state::state;
+use super::sites::{TableHandle, table};
+use super::state::{State, state};
 use super::{triggers, units};
 use crate::events::{self, Form, Level, Value};
 use crate::site::CallSite;
@@ -46,6 +47,7 @@ impl Hook {
         std::panic::set_hook(Box::new(move |panic| hook.run(panic)));
     }
 
+    /// A panic calls this.
     fn run(&self, panic: &PanicHookInfo<'_>) {
         // Without the recorder the value would not be printed.
         if events::is_printing() {
@@ -54,12 +56,13 @@ impl Hook {
         if !self.is_host {
             return (self.previous)(panic);
         }
-        record(panic);
+        let table = table();
+        record(table, panic);
         (self.previous)(panic);
-        let always = state().is_some_and(|state| state.config.panic);
-        match always {
-            true => dump(&in_words(panic)),
-            false => triggers::take_panic(|| in_words(panic)),
+        let Some(state) = state() else { return };
+        match state.config.panic {
+            true => dump(state, table, &in_words(panic)),
+            false => triggers::take_panic(state, table, || in_words(panic)),
         }
     }
 }
@@ -74,7 +77,7 @@ impl Drop for Hook {
 }
 
 /// Leaves an event `panic` with the message and the place in the trace, if recording is on.
-fn record(panic: &PanicHookInfo<'_>) {
+fn record(table: TableHandle, panic: &PanicHookInfo<'_>) {
     /// The event, and the names of its fields. They are made at the first panic, so a program without one has none.
     static SITES: OnceLock<&[CallSite]> = OnceLock::new();
     if WAITS.state() < CallSite::MIN_ON {
@@ -82,11 +85,12 @@ fn record(panic: &PanicHookInfo<'_>) {
     }
     let site = |name: &'static &'static str| CallSite::new::<()>(file!(), line!()).named(name);
     let make = || {
-        units::register(vec![
+        let sites = vec![
             site(&"panic").event(),
             site(&"message").only_name(),
             site(&"at").only_name(),
-        ])
+        ];
+        units::register_in(table, sites)
     };
     let [event, message, at] = SITES.get_or_init(make) else {
         return;
@@ -117,12 +121,12 @@ fn message_of<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
 }
 
 /// Dumps with the panicking thread first.
-fn dump(reason: &str) {
+fn dump(state: &State, table: TableHandle, reason: &str) {
     let occasion = Occasion {
         thread: Some(sys::thread::tid()),
         ..Occasion::from_reason(reason)
     };
-    match dumping::dump_with(&occasion) {
+    match dumping::dump_with(state, table, &occasion) {
         Ok(_) => crash::panic_was_dumped(),
         Err(error) => dumping::print_error(&error, reason),
     }

@@ -11,7 +11,7 @@ use fdr_formats::tasks;
 use fdr_formats::text::owned;
 
 use super::names::{nearest_in_words, person_name};
-use super::state::state;
+use super::state::State;
 use crate::crash::names;
 use crate::recorder::watch::{self, Watched};
 use crate::recorder::{self, Bits};
@@ -45,6 +45,8 @@ pub(crate) struct Table {
     bits: Bits,
     /// The triggers that wait for calls: number, and names of functions.
     triggers: Vec<(usize, Filter)>,
+    /// When the recorder came up. `None`: no ring was published.
+    start: Option<Ticks>,
 }
 
 /// One traced function.
@@ -113,8 +115,7 @@ impl Function {
     }
 }
 
-/// It is held for moments only, because `fork` waits for it.
-pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
+static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
     names: Vec::new(),
@@ -130,7 +131,18 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
         watched: 0,
     },
     triggers: Vec::new(),
+    start: None,
 });
+
+/// The table, not locked yet. Code that may need the table gets this as a parameter. It locks the table for moments only,
+/// because `fork` waits for the table.
+#[derive(Clone, Copy)]
+pub(crate) struct TableHandle(&'static Lock<Table>);
+
+/// The table of this process. Only the entry points of `shell/mod.rs` call this. Async-signal-safe.
+pub(crate) fn table() -> TableHandle {
+    TableHandle(&TABLE)
+}
 
 /// The locked table. The thread's signals are held back meanwhile. A handler that called `exit`, or a dump,
 /// would wait for its own thread. The fields are dropped in this order.
@@ -142,29 +154,46 @@ pub(crate) struct Held {
 /// Signals that are let through again when this is dropped.
 struct HeldBack(Mask);
 
-/// Locks the table, for moments. A thread that holds it ([`is_mine`]) must not call this.
-#[inline(never)]
-pub(crate) fn table() -> Held {
-    let signals = HeldBack(Mask::hold());
-    Held {
-        table: TABLE.lock(),
-        _signals: signals,
+impl TableHandle {
+    /// Locks the table, for moments. A thread that holds it ([`TableHandle::is_mine`]) must not call this.
+    #[inline(never)]
+    pub(crate) fn lock(self) -> Held {
+        let signals = HeldBack(Mask::hold());
+        Held {
+            table: self.0.lock(),
+            _signals: signals,
+        }
     }
-}
 
-/// As [`table`], but `None` if another thread holds the table.
-pub(crate) fn try_table() -> Option<Held> {
-    let signals = HeldBack(Mask::hold());
-    Some(Held {
-        table: TABLE.try_lock()?,
-        _signals: signals,
-    })
-}
+    /// As [`TableHandle::lock`], but `None` if another thread holds the table.
+    pub(crate) fn try_lock(self) -> Option<Held> {
+        let signals = HeldBack(Mask::hold());
+        Some(Held {
+            table: self.0.try_lock()?,
+            _signals: signals,
+        })
+    }
 
-/// Whether the calling thread holds the table. Only a handler of a fault can see this, because other signals
-/// are held back. Async-signal-safe.
-pub(crate) fn is_mine() -> bool {
-    TABLE.is_mine()
+    /// Whether the calling thread holds the table. Only a handler of a fault can see this, because other signals
+    /// are held back. Async-signal-safe.
+    pub(crate) fn is_mine(self) -> bool {
+        self.0.is_mine()
+    }
+
+    /// Takes the table without a guard, until [`TableHandle::let_go`]. Nothing holds signals back. Only for `fork`.
+    pub(super) fn hold(self) {
+        self.0.hold();
+    }
+
+    /// Async-signal-safe.
+    pub(super) fn let_go(self) {
+        self.0.let_go();
+    }
+
+    /// Called in the child of a fork, see [`Lock::in_child`]. Async-signal-safe.
+    pub(super) fn in_child(self, forker: u64) {
+        self.0.in_child(forker);
+    }
 }
 
 impl Drop for HeldBack {
@@ -436,6 +465,12 @@ impl Table {
         })
     }
 
+    /// As [`Table::publish`], while the recorder comes up.
+    pub(crate) fn begin(&mut self, ring: &Ring, state: &State) {
+        self.start = Some(Ticks(state.start().ticks));
+        self.publish(ring);
+    }
+
     /// Appends the functions that the ring's own table lacks.
     pub(crate) fn publish(&mut self, ring: &Ring) {
         if ring.header().functions_length.load(Ordering::Relaxed) == 0 {
@@ -452,8 +487,7 @@ impl Table {
             kind: function.site.kind() as u8,
         }));
         self.in_ring = self.functions.len();
-        if let Some(state) = state() {
-            let start = Ticks(state.start().ticks);
+        if let Some(start) = self.start {
             names::add(&self.for_trace_from(names::count()), start);
         }
     }

@@ -3,7 +3,7 @@
 use fdr_formats::filter::Filter;
 
 use super::control::HOST;
-use super::sites::table;
+use super::sites::{TableHandle, table};
 use super::{guest, install, triggers};
 use crate::api::Failure;
 use crate::config::Config;
@@ -16,13 +16,13 @@ use crate::sys;
 pub(crate) fn at_load() {
     unit::UNIT.set_ready(guest::adopt);
     if let Some(host) = unit::host() {
-        guest::join(host);
+        guest::join(table(), host);
         return;
     }
     if sys::process::variable(c"FDR").is_none() {
         return;
     }
-    if let Err(why) = record_from_start() {
+    if let Err(why) = record_from_start(table()) {
         messages::error(format_args!("{}; recording is off", why.in_full()));
         // A user who mistyped a variable may still send the dump signal. It must not kill the program.
         sys::signal::ignore_if_default(libc::SIGUSR2);
@@ -30,7 +30,7 @@ pub(crate) fn at_load() {
 }
 
 /// Does what `FDR` says.
-fn record_from_start() -> Result<(), Failure> {
+fn record_from_start(table: TableHandle) -> Result<(), Failure> {
     if install::variable("FDR").is_some_and(|text| text.to_str().is_some_and(Filter::means_off)) {
         return Ok(());
     }
@@ -39,17 +39,17 @@ fn record_from_start() -> Result<(), Failure> {
     if filter.is_off() {
         return Ok(());
     }
-    if let Err(why) = install::install(&mut Some(config), &HOST) {
+    if let Err(why) = install::install(table, &mut Some(config), &HOST) {
         // Another copy came up meanwhile and has made this copy its guest. That copy does what `FDR` says.
         return recorder::host().map(|_| ()).ok_or(why);
     }
     let (on, all) = {
-        let mut table = table();
+        let mut table = table.lock();
         table.set_filter(filter);
         (table.enable(true), table.switched())
     };
     messages::info(format_args!("{on} of {all} traced functions are recorded"));
-    for problem in triggers::problems() {
+    for problem in triggers::problems(table) {
         messages::warn(format_args!("{problem}"));
     }
     Ok(())

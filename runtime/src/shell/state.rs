@@ -60,14 +60,15 @@ pub(super) fn note_up() {
     UP.store(true, Ordering::Relaxed);
 }
 
-/// The state of the recorder. `None` while it is not up.
+/// The state of the recorder. `None` while it is not up. Once it is there, no other one replaces it, not in a child of a
+/// fork either. Only the entry points of `shell/mod.rs` call this. Async-signal-safe.
 pub(crate) fn state() -> Option<&'static State> {
     STATE.get()
 }
 
-/// Sets the state, which no fork may divide.
-pub(super) fn set(state: State) {
-    STATE.set(state);
+/// Sets the state, which no fork may divide, and returns it.
+pub(super) fn set(state: State) -> &'static State {
+    STATE.set(state)
 }
 
 impl State {

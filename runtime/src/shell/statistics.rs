@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use super::sites::table;
+use super::sites::TableHandle;
 use crate::api::{Missing, Statistics, ThreadStatistics};
 use crate::recorder;
 use crate::ring::counts;
@@ -10,11 +10,11 @@ use crate::ring::layout::Slot;
 use crate::sys;
 
 /// All that it counts, at one moment.
-pub(super) fn of_process() -> Statistics {
+pub(super) fn of_process(table: TableHandle) -> Statistics {
     sys::process::notice_child();
     let mut statistics = Statistics::default();
     {
-        let table = table();
+        let table = table.lock();
         statistics.functions = table.switched() as u64;
         statistics.functions_on = table.on() as u64;
     }

@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use fdr_formats::text::owned;
 use fdr_formats::{Ticks, TraceInfo};
 
-use super::sites::table;
+use super::sites::TableHandle;
 use super::state::State;
 use crate::dump::{NUMBER, file, schedule};
 use crate::ring::Ring;
@@ -37,7 +37,12 @@ pub(crate) fn now(state: &State) -> Ticks {
 }
 
 /// All of it, at this moment.
-pub(crate) fn gather(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo> {
+pub(crate) fn gather(
+    ring: &Ring,
+    state: &State,
+    table: TableHandle,
+    reason: &str,
+) -> Box<TraceInfo> {
     let (now, frequency) = state.settled_frequency();
     ring.header()
         .frequency
@@ -48,7 +53,7 @@ pub(crate) fn gather(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo>
     clock.error_ppm = Some(frequency.error_ppm);
     clock.until = Some((Ticks(now.ticks), now.realtime_ns));
     clock.faults = state.clock_faults(&now, &frequency, counts::steps_back(ring));
-    info.functions = table().for_trace_from(0);
+    info.functions = table.lock().for_trace_from(0);
     info.process = Some(u64::from(sys::process::pid()));
     info.reason = owned(reason);
     info.dump = Some(u64::from(NUMBER.load(Ordering::Relaxed)));

@@ -20,8 +20,8 @@ use super::dump_signal;
 use super::dumping::{self, Occasion};
 use super::end_signals;
 use super::handover::hand_over;
-use super::sites::{self, table};
-use super::state::{State, state};
+use super::sites::TableHandle;
+use super::state::State;
 use crate::api::Error;
 use crate::recorder::{self, watch};
 use crate::sys::lock::{Guard, Lasting, Lock};
@@ -133,14 +133,14 @@ pub(crate) fn in_child(forker: u64) {
 }
 
 /// Arms the triggers of the settings, while the recorder comes up.
-pub(crate) fn begin(state: &'static State) {
+pub(crate) fn begin(state: &'static State, table: TableHandle) {
     if TRIGGERS.get().is_none() {
-        set(state, &state.config.triggers);
+        set(state, table, &state.config.triggers);
     }
 }
 
 /// Replaces the triggers. Dumps of the former triggers that are still due are not made.
-pub(crate) fn set(state: &State, list: &'static [Trigger]) {
+pub(crate) fn set(state: &State, table: TableHandle, list: &'static [Trigger]) {
     // The dumps of this process alone may hold this up.
     let Some(mut progress) = progress() else {
         return;
@@ -164,7 +164,7 @@ pub(crate) fn set(state: &State, list: &'static [Trigger]) {
             watch::set_threshold(number, ticks(longest, frequency.hz));
         }
     }
-    table().watch(named);
+    table.lock().watch(named);
     watch::forget();
     TRIGGERS.set(list);
     if state.address().is_some() || !state.output().is_null() {
@@ -200,12 +200,19 @@ impl Armed {
     }
 
     /// Fires if a slow call has left a request.
-    fn take_request(&mut self, number: usize, trigger: &Trigger, now_ns: u64) {
+    fn take_request(
+        &mut self,
+        state: &State,
+        table: TableHandle,
+        number: usize,
+        trigger: &Trigger,
+        now_ns: u64,
+    ) {
         if let Some(call) = watch::request(number).filter(|_| !self.is_request_read) {
             self.is_request_read = true;
             // While the triggers were replaced, a call may have left a request of the former one.
-            if is_of(trigger, &call) {
-                self.fire(trigger, now_ns, || of_call(trigger, &call));
+            if is_of(table, trigger, &call) {
+                self.fire(trigger, now_ns, || of_call(state, table, trigger, &call));
             }
         }
     }
@@ -273,14 +280,14 @@ pub(crate) fn take_signal() -> bool {
 }
 
 /// Dumps because of a panic of the calling thread, or later if there is a post-roll. `reason` is the panic in words.
-pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
+pub(crate) fn take_panic(state: &State, table: TableHandle, reason: impl FnOnce() -> String) {
     let is = |of: &Trigger| of.event == Event::Panic;
     let Some((number, trigger)) = triggers().iter().enumerate().find(|(_, of)| is(of)) else {
         return;
     };
     sys::process::notice_child();
     // A thread that panics while it changes what is recorded gets no dump, because the dumper would wait for it.
-    if sites::is_mine() {
+    if table.is_mine() {
         return;
     }
     let due = Due {
@@ -292,7 +299,7 @@ pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
         let armed = progress.armed.get_mut(number)?;
         let fires = armed.fire(trigger, clock::monotonic_raw_ns(), || due);
         let is_now = fires && trigger.post_roll.is_zero();
-        Some(is_now && progress.dump(number, u64::MAX))
+        Some(is_now && progress.dump(state, table, number, u64::MAX))
     };
     // No handler of the program may interrupt this, as in a dump.
     let dumped = undisturbed(|| hand_over(take));
@@ -306,7 +313,7 @@ pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
 
 /// Checks whether a trigger fires, and makes the dumps that are due. Returns how long the dumper may sleep. `None` if
 /// no trigger needs another check.
-pub(crate) fn look() -> Option<Duration> {
+pub(crate) fn look(state: &State, table: TableHandle) -> Option<Duration> {
     let triggers = triggers();
     let waits = |of: &Trigger| !of.event.is_end();
     if !triggers.iter().any(waits) {
@@ -317,7 +324,7 @@ pub(crate) fn look() -> Option<Duration> {
         return None;
     }
     let now_ns = clock::monotonic_raw_ns();
-    progress.look_at_calls(triggers, now_ns);
+    progress.look_at_calls(state, triggers, now_ns);
     progress.look_at_memory(triggers, now_ns);
     let mut next_ns = progress.calls_due_ns.min(progress.memory_due_ns);
     for (number, trigger) in triggers.iter().enumerate() {
@@ -330,7 +337,7 @@ pub(crate) fn look() -> Option<Duration> {
                     armed.is_request_read = false;
                     watch::release(number);
                 }
-                armed.take_request(number, trigger, now_ns);
+                armed.take_request(state, table, number, trigger, now_ns);
             }
             Event::Every(period) if now_ns >= armed.period_ns => {
                 armed.fire(trigger, now_ns, || Due::from_trigger(trigger, ""));
@@ -341,7 +348,7 @@ pub(crate) fn look() -> Option<Duration> {
             }
             _ => {}
         }
-        progress.dump(number, now_ns);
+        progress.dump(state, table, number, now_ns);
         if let Some(armed) = progress.armed.get(number) {
             next_ns = next_ns.min(armed.next_look_ns(trigger));
         }
@@ -352,7 +359,7 @@ pub(crate) fn look() -> Option<Duration> {
 
 /// Makes the dumps that are due, and the one of the exit, or of the signal that ends the process. The error says that the
 /// ring file has records that no trace has.
-pub(crate) fn at_end(signal: Option<i32>) -> Result<(), Error> {
+pub(crate) fn at_end(state: &State, table: TableHandle, signal: Option<i32>) -> Result<(), Error> {
     let Some(mut progress) = progress() else {
         let why = "this thread is in the middle of a dump";
         return Err(Error::failed(why, "call it where no dump is under way"));
@@ -367,7 +374,7 @@ pub(crate) fn at_end(signal: Option<i32>) -> Result<(), Error> {
                     armed.fire(trigger, now_ns, || Due::from_reason(owned("signal")));
                     is_pending = false;
                 }
-                Event::Call(..) => armed.take_request(number, trigger, now_ns),
+                Event::Call(..) => armed.take_request(state, table, number, trigger, now_ns),
                 Event::Exit if signal.is_none() => {
                     armed.due = Some(Due::from_reason(owned("exit")));
                     is_pending = false;
@@ -380,11 +387,11 @@ pub(crate) fn at_end(signal: Option<i32>) -> Result<(), Error> {
                 _ => {}
             }
         }
-        progress.dump(number, u64::MAX);
+        progress.dump(state, table, number, u64::MAX);
     }
     if is_pending {
-        dumping::dump_and_print("signal").map(|_| ())?;
-    } else if !progress.has_fired && !triggers().is_empty() && dumping::would_have_records() {
+        dumping::dump_and_print(state, table, "signal").map(|_| ())?;
+    } else if !progress.has_fired && !triggers().is_empty() && dumping::would_have_records(table) {
         messages::warn(format_args!("no trigger fired: {}", in_words()));
     }
     match progress.has_failed {
@@ -395,7 +402,7 @@ pub(crate) fn at_end(signal: Option<i32>) -> Result<(), Error> {
 
 impl Progress {
     /// Makes the dump of a trigger if it is due. Returns whether there is a trace.
-    fn dump(&mut self, number: usize, now_ns: u64) -> bool {
+    fn dump(&mut self, state: &State, table: TableHandle, number: usize, now_ns: u64) -> bool {
         let armed = self.armed.get_mut(number);
         let is_due = |due: &mut Due| due.at_ns <= now_ns;
         let Some(due) = armed.and_then(|armed| armed.due.take_if(is_due)) else {
@@ -407,11 +414,11 @@ impl Progress {
             marks: due.marks,
             thread: due.thread,
         };
-        let result = dumping::dump_with(&occasion);
+        let result = dumping::dump_with(state, table, &occasion);
         match &result {
             Ok(dump) => {
-                let most = state().and_then(|state| state.config.out_most);
-                self.trace_files.add(&dump.path, most.unwrap_or_default());
+                let most = state.config.out_most.unwrap_or_default();
+                self.trace_files.add(&dump.path, most);
             }
             Err(Error::Failed(failure)) if self.is_failure_printed => {
                 messages::info(format_args!("{}", failure.in_full()));

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 
-use super::sites::{self, Table, table};
+use super::sites::{Table, TableHandle, table};
 use super::state::state;
 use crate::recorder::{self, process_ring};
 use crate::site::CallSite;
@@ -14,15 +14,15 @@ use crate::sys;
 static WHEN_UP: OnceLock<fn()> = OnceLock::new();
 
 /// Takes the sites of a unit into the table and into the ring's table.
-pub(crate) fn attach(unit: &'static Unit) {
+pub(crate) fn attach(table: TableHandle, unit: &'static Unit) {
     unit.pin();
     // This comes before the lock, because it frees a lock of the parent.
     sys::process::notice_child();
     // Only where an allocator makes sites while the table grows. Such sites stay off.
-    if sites::is_mine() {
+    if table.is_mine() {
         return;
     }
-    attach_to(&mut table(), unit);
+    attach_to(&mut table.lock(), unit);
 }
 
 /// As [`attach`], for a caller that holds the table.
@@ -46,16 +46,21 @@ fn attach_to(table: &mut Table, unit: &'static Unit) {
 /// thread has the table, because its allocator makes sites, they stay off.
 #[must_use]
 pub fn register(sites: Vec<CallSite>) -> &'static [CallSite] {
+    register_in(table(), sites)
+}
+
+/// As [`register`], for a caller that was given the table.
+pub(crate) fn register_in(table: TableHandle, sites: Vec<CallSite>) -> &'static [CallSite] {
     let sites: &'static [CallSite] = sites.leak();
     // A guest that this copy becomes later finds them there.
     let unit = unit::make(sites);
     // As in `attach`.
     sys::process::notice_child();
-    if sites::is_mine() {
+    if table.is_mine() {
         return sites;
     }
     let host = {
-        let mut table = table();
+        let mut table = table.lock();
         let host = recorder::host();
         if host.is_none() {
             attach_to(&mut table, unit);

@@ -4,7 +4,7 @@
 
 use fdr_formats::text;
 
-use super::sites::try_table;
+use super::sites::table;
 use crate::recorder::wait;
 
 /// How often the table is asked for.
@@ -17,7 +17,7 @@ pub(super) fn begin() {
 
 fn id_of(name: &'static str, of: &'static str, file: &'static str, line: u32) -> u32 {
     for _ in 0..TRIES {
-        if let Some(mut table) = try_table() {
+        if let Some(mut table) = table().try_lock() {
             let name = match name {
                 "" => {
                     let file = text::path_in_crate(file);

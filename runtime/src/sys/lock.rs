@@ -165,12 +165,14 @@ impl<T> Lasting<T> {
         unsafe { value.as_ref() }
     }
 
-    /// Sets the value. Only one thread may call this at a time.
-    pub(crate) fn set(&self, value: T) {
+    /// Sets the value, and returns it. Only one thread may call this at a time.
+    pub(crate) fn set(&'static self, value: T) -> &'static T {
         // LLVM may put a value that is set in one place into a static, and then cannot compile the load for aarch64
         // (Rust 1.85). It must not see where the pointer comes from.
-        let value = core::hint::black_box(Box::into_raw(Box::new(value)));
-        self.value.store(value, Ordering::Release);
+        let value: &'static T = core::hint::black_box(Box::leak(Box::new(value)));
+        let pointer = core::ptr::from_ref(value).cast_mut();
+        self.value.store(pointer, Ordering::Release);
+        value
     }
 }
 

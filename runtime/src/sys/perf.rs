@@ -1,6 +1,6 @@
 //! Events of the kernel's performance counters: the context switches of this process's threads, and where the threads
-//! are from time to time. The kernel writes them into buffers, several for each CPU. This file must never hold a
-//! descriptor: the mapping of a buffer keeps its event open.
+//! are from time to time. The kernel writes them into buffers, several for each CPU. The mapping of a buffer keeps its
+//! event open, so no descriptor is needed. Only [`Events`] holds descriptors, in the table of the dumper.
 //!
 //! Source: perf_event_open(2).
 
@@ -30,6 +30,9 @@ const INHERIT_THREAD: u64 = 1 << 35;
 /// Bytes of the attributes up to the fields that Linux 5.0 has.
 const ATTRIBUTES: usize = 112;
 const CLOSE_ON_EXEC: usize = 1 << 3;
+/// `PERF_EVENT_IOC_DISABLE` and `PERF_EVENT_IOC_SET_OUTPUT`.
+const DISABLE: u64 = 0x2401;
+const SET_OUTPUT: u64 = 0x2405;
 
 const LOST: u32 = 2;
 const EXIT: u32 = 4;
@@ -157,24 +160,86 @@ pub(crate) fn cpus() -> usize {
 /// # Errors
 /// The errno. ENODEV: there is no such CPU now.
 pub(crate) fn watch(thread: u32, cpu: usize, watched: Watched) -> Result<Buffer, i32> {
-    let fd = open(thread, cpu, watched, INHERIT_THREAD).or_else(|error| match error {
-        // An older kernel. `drain` tells whose events are of this process.
-        libc::EINVAL | libc::E2BIG => open(thread, cpu, watched, 0),
-        other => Err(other),
-    })?;
-    let mut mapped = Err(libc::EPERM);
-    for &pages in watched.pages() {
-        mapped = map(fd, watched, pages);
-        if mapped.is_ok() {
-            break;
-        }
-    }
+    let fd = open(thread, cpu, watched)?;
+    let buffer = map(fd, watched);
     // SAFETY: the descriptor is ours. No other code knows it.
     unsafe { libc::close(fd) };
-    mapped
+    buffer
 }
 
-fn open(thread: u32, cpu: usize, watched: Watched, also: u64) -> Result<i32, i32> {
+/// Events of threads that existed before the recorder asked for them. They end when this is dropped, in the thread that
+/// made it. The descriptors are in that thread's table.
+#[derive(Default)]
+pub(crate) struct Events {
+    descriptors: Vec<i32>,
+}
+
+impl Events {
+    /// Makes the kernel record these events of all `threads`, and of the threads that they make from now on, and makes a
+    /// buffer for each CPU. A thread that has ended is left out.
+    ///
+    /// # Errors
+    /// The errno. EMFILE: there are more threads and CPUs than the process may have descriptors.
+    pub(crate) fn watch(threads: &[u32], watched: Watched) -> Result<(Events, Vec<Buffer>), i32> {
+        let (mut events, mut buffers) = (Events::default(), Vec::new());
+        // The first event of each CPU has the buffer of the others.
+        let mut first = vec![None; cpus()];
+        for &thread in threads {
+            for (cpu, first) in first.iter_mut().enumerate() {
+                let fd = match open(thread, cpu, watched) {
+                    Ok(fd) => fd,
+                    // The CPU is off.
+                    Err(libc::ENODEV) => continue,
+                    Err(libc::ESRCH) => break,
+                    Err(error) => return Err(error),
+                };
+                events.descriptors.push(fd);
+                match *first {
+                    Some(first) => control(fd, SET_OUTPUT, first)?,
+                    None => {
+                        buffers.push(map(fd, watched)?);
+                        *first = Some(fd);
+                    }
+                }
+            }
+        }
+        Ok((events, buffers))
+    }
+
+    /// Holds the other events, too.
+    pub(crate) fn append(&mut self, mut other: Events) {
+        self.descriptors.append(&mut other.descriptors);
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        for &fd in &self.descriptors {
+            // This also concerns the events of threads that were made since. The mapping of a buffer keeps its event open.
+            let _ = control(fd, DISABLE, 0);
+            // SAFETY: the descriptor is ours. No other code knows it.
+            unsafe { libc::close(fd) };
+        }
+    }
+}
+
+fn control(fd: i32, request: u64, value: i32) -> Result<(), i32> {
+    // SAFETY: the requests above take a number, and no pointer.
+    match unsafe { libc::ioctl(fd, request as _, value) } {
+        0 => Ok(()),
+        _ => Err(super::errno()),
+    }
+}
+
+fn open(thread: u32, cpu: usize, watched: Watched) -> Result<i32, i32> {
+    open_with(thread, cpu, watched, INHERIT_THREAD).or_else(|error| match error {
+        // An older kernel. `drain` tells whose events are of this process.
+        libc::EINVAL | libc::E2BIG => open_with(thread, cpu, watched, 0),
+        other => Err(other),
+    })
+}
+
+fn open_with(thread: u32, cpu: usize, watched: Watched, also: u64) -> Result<i32, i32> {
     let (count, period) = watched.counted();
     let (records, sample) = match watched {
         Watched::Switches => (TASK | CONTEXT_SWITCH, SAMPLE),
@@ -207,7 +272,19 @@ fn open(thread: u32, cpu: usize, watched: Watched, also: u64) -> Result<i32, i32
     }
 }
 
-fn map(fd: i32, watched: Watched, pages: usize) -> Result<Buffer, i32> {
+/// Maps the buffer of an event, with as many pages as the user may lock.
+fn map(fd: i32, watched: Watched) -> Result<Buffer, i32> {
+    let mut mapped = Err(libc::EPERM);
+    for &pages in watched.pages() {
+        mapped = map_pages(fd, watched, pages);
+        if mapped.is_ok() {
+            break;
+        }
+    }
+    mapped
+}
+
+fn map_pages(fd: i32, watched: Watched, pages: usize) -> Result<Buffer, i32> {
     // SAFETY: the call has no precondition.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
     let length = (pages + 1) * page;

@@ -3,7 +3,9 @@
 //! ```text
 //! states [kill|abort|fork|wait]
 //! states endless                 (one thread spins and one sleeps, until the input ends)
+//! states swap                    (two threads wake each other in turn for 2 s, after one that only spins for 0.5 s)
 //! states refused ARGUMENT…       (runs itself with the arguments, where the system refuses to tell of switches)
+//! states forbidden ARGUMENT…     (the same where the system ends a process that asks for them)
 //! ```
 //! Each thread prints a line: name, id, ns of CPU time, ns in all, voluntary and involuntary switches.
 
@@ -37,6 +39,31 @@ fn sleep() {
 #[traced]
 fn wait(from: &Receiver<u64>) {
     let _ = from.recv();
+}
+
+/// A thread spins, and then two threads wake each other in turn.
+fn swap() {
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_millis(500) {
+        spin();
+    }
+    let (to, from) = channel();
+    let (back, answers) = channel();
+    let other = thread::spawn(move || {
+        while let Ok(round) = from.recv() {
+            let _ = back.send(round);
+        }
+    });
+    let begin = Instant::now();
+    for round in 0.. {
+        let _ = to.send(round);
+        wait(&answers);
+        if begin.elapsed() > Duration::from_secs(2) {
+            break;
+        }
+    }
+    drop(to);
+    other.join().expect("the other thread");
 }
 
 /// Spins and sleeps, and tells the other thread.
@@ -89,18 +116,17 @@ fn spawn_reporting(name: String, body: impl FnOnce() + Send + 'static) -> thread
     Builder::new().name(name).spawn(run).expect("a thread")
 }
 
-/// Has the system refuse `perf_event_open` from now on, also to the programs that this one becomes.
-fn refuse() {
+/// From now on the system answers `perf_event_open` like this, also for the programs that this one becomes.
+fn answer(action: u32) {
     const LOAD_NUMBER: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
     const ALLOW: u32 = 0x7fff_0000;
-    const ERRNO: u32 = 0x0005_0000;
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut steps = [
         step(LOAD_NUMBER, 0, 0, 0),
         step(JUMP_IF_EQUAL, 0, 1, libc::SYS_perf_event_open as u32),
-        step(RETURN, 0, 0, ERRNO | libc::EPERM as u32),
+        step(RETURN, 0, 0, action),
         step(RETURN, 0, 0, ALLOW),
     ];
     let filter = libc::sock_fprog {
@@ -122,11 +148,20 @@ fn refuse() {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if let ["refused", rest @ ..] = &words[..] {
-        refuse();
+    let action = match words.first() {
+        Some(&"refused") => Some(libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        Some(&"forbidden") => Some(libc::SECCOMP_RET_KILL_PROCESS),
+        _ => None,
+    };
+    if let Some((action, [_, rest @ ..])) = action.zip(Some(&words[..])) {
+        answer(action);
         let own = std::env::current_exe().expect("a path");
         let error = Command::new(own).args(rest).env("FDR", "1").exec();
         panic!("{error}");
+    }
+    if words == ["swap"] {
+        swap();
+        return;
     }
     if words == ["endless"] {
         for (name, body) in [("spinner", spin as fn()), ("sleeper", sleep)] {

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::MetadataCommand;
+use xshell::cmd;
 
 use super::Program;
 use crate::Result;
-use crate::process::{cargo, command, output, run};
+use crate::process::{output, run, shell, shell_in};
 
 /// Which of the two.
 #[derive(Clone, Copy, PartialEq)]
@@ -48,8 +49,8 @@ pub fn prepare(folder: &Path, program: &Program, tool: &Path, every: bool) -> Re
         }
         write(&folder.join("Cargo.toml"), &workspace(program))?;
     }
-    let mut lock = cargo("generate-lockfile --quiet");
-    run(lock.current_dir(&original))?;
+    let sh = shell_in(&original)?;
+    run(cmd!(sh, "cargo generate-lockfile --quiet"))?;
     let lock = fs::copy(original.join("Cargo.lock"), marked.join("Cargo.lock"));
     lock.map_err(|error| format!("{}: {error}", marked.display()))?;
     mark(&original, &marked, tool, every)
@@ -65,7 +66,8 @@ fn fetch(folder: &Path, program: &Program) -> Result<Vec<PathBuf>> {
     }
     write(&folder.join("lib.rs"), "")?;
     write(&folder.join("Cargo.toml"), &manifest)?;
-    run(cargo("fetch --quiet").current_dir(folder))?;
+    let sh = shell_in(folder)?;
+    run(cmd!(sh, "cargo fetch --quiet"))?;
     let mut metadata = MetadataCommand::new();
     metadata
         .current_dir(folder)
@@ -103,10 +105,9 @@ fn workspace(program: &Program) -> String {
 
 /// Has `cargo fdr` mark the functions, after it has shown that it can take all marks out again.
 fn mark(original: &Path, marked: &Path, tool: &Path, every: bool) -> Result<usize> {
+    let sh = shell()?;
     let run = |options: &[&str]| -> Result<String> {
-        let mut tool = command(tool);
-        tool.args(["fdr", "instrument"]).arg(marked);
-        Ok(output(tool.args(options))?.0)
+        Ok(output(cmd!(sh, "{tool} fdr instrument {marked} {options...}"))?.0)
     };
     // Messages are compared by their lines.
     let all: &[&str] = match every {

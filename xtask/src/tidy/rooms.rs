@@ -92,7 +92,7 @@ pub(super) struct Arrow {
 }
 
 /// A file of a crate: its path relative to the crate's `src`, and its text.
-type Source = (String, String);
+pub(super) type Source = (String, String);
 
 /// Checks both crates, and the page that has the table.
 ///
@@ -118,7 +118,7 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn sources(folder: &Path) -> Result<Vec<Source>> {
+pub(super) fn sources(folder: &Path) -> Result<Vec<Source>> {
     let mut files: Vec<PathBuf> = Vec::new();
     super::list(folder, &mut files)?;
     files.sort();
@@ -265,13 +265,13 @@ fn is_root(room: &str) -> bool {
 }
 
 /// The room of a file: the first part of its path.
-fn room(path: &str) -> &str {
+pub(super) fn room(path: &str) -> &str {
     let first = path.split('/').next().unwrap_or(path);
     first.strip_suffix(".rs").unwrap_or(first)
 }
 
 /// Whether a file is part of the tests.
-fn is_test(path: &str) -> bool {
+pub(super) fn is_test(path: &str) -> bool {
     path.split('/').any(|part| {
         let name = part.strip_suffix(".rs").unwrap_or(part);
         name == "tests" || name.ends_with("_tests")
@@ -279,21 +279,21 @@ fn is_test(path: &str) -> bool {
 }
 
 /// The module of a file, as the names from the crate's root to it.
-fn module(path: &str) -> Vec<String> {
+pub(super) fn module(path: &str) -> Vec<String> {
     let path = path.strip_suffix(".rs").unwrap_or(path);
     let path = path.strip_suffix("/mod").unwrap_or(path);
     path.split('/').map(str::to_owned).collect()
 }
 
 /// A path that a file names, from the crate's root, and its line.
-type Named = (Vec<String>, usize);
+pub(super) type Named = (Vec<String>, usize);
 
 /// The paths that each file names, outside of tests.
 ///
 /// # Errors
 ///
 /// If a file is no Rust.
-fn named<'a>(folder: &str, sources: &'a [Source]) -> Result<Vec<(&'a str, Vec<Named>)>> {
+pub(super) fn named<'a>(folder: &str, sources: &'a [Source]) -> Result<Vec<(&'a str, Vec<Named>)>> {
     let mut files = Vec::new();
     for (path, text) in sources {
         if is_root(room(path)) || is_test(path) {
@@ -461,12 +461,12 @@ fn behind_name(around: &[String], name: &TokenTree, rest: &[TokenTree]) -> Vec<N
     }
 }
 
-fn is_sign(tree: &TokenTree, sign: char) -> bool {
+pub(super) fn is_sign(tree: &TokenTree, sign: char) -> bool {
     matches!(tree, TokenTree::Punct(punct) if punct.as_char() == sign)
 }
 
 /// Whether an item of tests alone begins here, with the attribute that makes it one.
-fn begins_test(tokens: &[TokenTree]) -> bool {
+pub(super) fn begins_test(tokens: &[TokenTree]) -> bool {
     let [sign, TokenTree::Group(attribute), ..] = tokens else {
         return false;
     };
@@ -484,7 +484,7 @@ fn begins_test(tokens: &[TokenTree]) -> bool {
 }
 
 /// What follows the item that begins here.
-fn behind_item(tokens: &[TokenTree]) -> &[TokenTree] {
+pub(super) fn behind_item(tokens: &[TokenTree]) -> &[TokenTree] {
     let ends_item = |tree: &TokenTree| match tree {
         TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
         other => is_sign(other, ';'),

@@ -6,11 +6,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+
+use xshell::cmd;
 
 use super::callgrind::{self, Cost, Costs, Key};
 use xtask::Result;
-use xtask::process::{cargo, command, on_path, output, run, target};
+use xtask::process::{on_path, output, run, shell, shell_in, target};
 use xtask::programs::{Kind, Program};
 
 /// The most instructions of its own that a function that is left out may run in a call, on average.
@@ -53,14 +54,12 @@ pub(super) fn run_program(folder: &Path, build: &Path, program: &Program) -> Res
     // What an earlier run left, if any.
     let _ = fs::remove_dir_all(&counts);
     fs::create_dir_all(&counts).map_err(|error| format!("{}: {error}", counts.display()))?;
-    let cargo = |arguments: &str| {
-        let mut cargo = cargo(arguments);
-        cargo.current_dir(&sources).env("CARGO_TARGET_DIR", build);
-        cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
-        cargo
-    };
-    let tests = "test --workspace --release --no-fail-fast --lib --bins --tests";
-    run(&mut cargo(&format!("{tests} --no-run --quiet")))?;
+    let sh = shell_in(&sources)?;
+    sh.set_var("CARGO_TARGET_DIR", build);
+    sh.set_var("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only");
+    let tests = "--workspace --release --no-fail-fast --lib --bins --tests".split(' ');
+    let words = tests.clone();
+    run(cmd!(sh, "cargo test {words...} --no-run --quiet"))?;
     let out = counts.join("%p.out");
     let valgrind = format!(
         "valgrind --quiet --tool=callgrind --compress-strings=no --compress-pos=no --callgrind-out-file={}",
@@ -70,18 +69,13 @@ pub(super) fn run_program(folder: &Path, build: &Path, program: &Program) -> Res
         "CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER",
         std::env::consts::ARCH.to_uppercase()
     );
+    sh.set_var(&runner, &valgrind);
     // A test may fail because it runs so slowly. What it ran was counted.
-    let _ = run(cargo(tests).env(&runner, &valgrind));
+    let _ = run(cmd!(sh, "cargo test {tests...}"));
     if let Some((arguments, input)) = program.run {
-        let given = folder.join("input");
-        fs::write(&given, input).map_err(|error| format!("{}: {error}", given.display()))?;
-        let file =
-            fs::File::open(&given).map_err(|error| format!("{}: {error}", given.display()))?;
-        let mut once = cargo(&format!("run --quiet --release {arguments}"));
-        once.env(&runner, &valgrind)
-            .stdin(file)
-            .stdout(Stdio::null());
-        run(&mut once)?;
+        let arguments = arguments.split_whitespace();
+        let once = cmd!(sh, "cargo run --quiet --release {arguments...}");
+        run(once.stdin(input).ignore_stdout())?;
     }
     let listed = list(&original, &sources)?;
     let found = judge(&costs(&counts)?, &listed);
@@ -171,9 +165,8 @@ fn never_inlined(text: &str) -> String {
 
 /// The functions of the original sources, by the files of the marked ones.
 fn list(original: &Path, marked: &Path) -> Result<BTreeMap<PathBuf, Vec<Listed>>> {
-    let mut tool = command(target()?.join("debug/cargo-fdr"));
-    tool.args(["fdr", "instrument", "--list"]).arg(original);
-    let (text, _) = output(&mut tool)?;
+    let (sh, tool) = (shell()?, target()?.join("debug/cargo-fdr"));
+    let (text, _) = output(cmd!(sh, "{tool} fdr instrument --list {original}"))?;
     let mut listed: BTreeMap<PathBuf, Vec<Listed>> = BTreeMap::new();
     for line in text.lines() {
         let (file, function) = listed_of(line).ok_or_else(|| format!("no function: {line:?}"))?;

@@ -3,10 +3,10 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::SystemTime;
 
-use xtask::process::{cargo, command, output, run as run_command, target};
+use xshell::cmd;
+use xtask::process::{output, run as run_command, shell, shell_in, target};
 use xtask::programs::{Kind, Program, prepare};
 
 use super::workload::{RECIPES, Recipe, Run};
@@ -98,10 +98,10 @@ impl<'a> Build<'a> {
         }
         let functions = fs::read_to_string(&functions)
             .map_err(|error| format!("{}: {error}: run it without --built", functions.display()))?;
-        let mut bytes = [0; 2];
+        let (sh, mut bytes) = (shell()?, [0; 2]);
         for (bytes, program) in bytes.iter_mut().zip(&programs) {
             let stripped = program.with_extension("stripped");
-            output(command("strip").arg("-o").arg(&stripped).arg(program))?;
+            output(cmd!(sh, "strip -o {stripped} {program}"))?;
             *bytes = fs::metadata(stripped)?.len();
         }
         Ok(Built {
@@ -132,11 +132,13 @@ impl<'a> Build<'a> {
                 fs::write(package.join("Cargo.toml"), &manifest)?;
                 fs::write(package.join("src/main.rs"), source)?;
             }
-            run_command(cargo("update --workspace --quiet").current_dir(&original))?;
+            let sh = shell_in(&original)?;
+            run_command(cmd!(sh, "cargo update --workspace --quiet"))?;
             fs::copy(original.join("Cargo.lock"), marked.join("Cargo.lock"))?;
         }
         for folder in [original, marked] {
-            run_command(cargo("fetch --quiet").current_dir(folder))?;
+            let sh = shell_in(&folder)?;
+            run_command(cmd!(sh, "cargo fetch --quiet"))?;
         }
         Ok(())
     }
@@ -144,20 +146,16 @@ impl<'a> Build<'a> {
     /// Seconds of CPU that a build takes.
     fn build(&self, kind: Kind) -> Result<f64> {
         let (package, binary) = self.names();
-        let mut build = self.cargo(kind);
-        build.args(["--package", package, "--bin", binary]);
-        let before = childrens_seconds()?;
-        run_command(&mut build)?;
-        Ok(childrens_seconds()? - before)
-    }
-
-    fn cargo(&self, kind: Kind) -> Command {
-        let mut build = cargo("build --quiet --release --offline");
-        build.current_dir(self.sources(kind));
-        build.env("CARGO_TARGET_DIR", self.target(kind));
+        let sh = shell_in(&self.sources(kind))?;
+        sh.set_var("CARGO_TARGET_DIR", self.target(kind));
         // Other people's warnings are no figures.
-        build.env("RUSTFLAGS", "--cap-lints=allow");
-        build
+        sh.set_var("RUSTFLAGS", "--cap-lints=allow");
+        let before = childrens_seconds()?;
+        run_command(cmd!(
+            sh,
+            "cargo build --quiet --release --offline --package {package} --bin {binary}"
+        ))?;
+        Ok(childrens_seconds()? - before)
     }
 
     fn names(&self) -> (&'static str, &'static str) {

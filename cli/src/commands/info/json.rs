@@ -128,7 +128,7 @@ pub(super) fn write(
             .map(|(first, last)| nanos(last.since(first))),
         records: tally.records(),
         synthetic_records: tally.synthetic(),
-        states: ScheduleCounts::from_info(info),
+        states: ScheduleCounts::new(info, begin.filter(|_| has_times)),
         others: OtherCounts::new(&tally.marks()),
         threads: tally.threads().map(|seen| thread(seen, info)).collect(),
         function_count: info.called().count(),

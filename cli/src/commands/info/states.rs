@@ -2,16 +2,21 @@
 
 use std::collections::BTreeSet;
 
-use fdr_formats::{ThreadId, TraceInfo};
+use fdr_formats::{ThreadId, Ticks, TraceInfo};
 use serde::Serialize;
 
 use crate::ui;
+
+/// States that begin later than this after the first record are said to begin late, ns.
+const LATE_NS: u64 = 1_000_000;
 
 /// The counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct ScheduleCounts {
     switches: u64,
     threads: u64,
+    /// The first of them, since the first record of the trace. `None`: the trace has no times.
+    from_ns: Option<u64>,
     /// From the first of them to the last.
     over_ns: u64,
     /// Places between at which some were lost.
@@ -21,8 +26,8 @@ pub(super) struct ScheduleCounts {
 }
 
 impl ScheduleCounts {
-    /// `None`: the trace knows nothing of states.
-    pub(super) fn from_info(info: &TraceInfo) -> Option<ScheduleCounts> {
+    /// `begin`: the first record of the trace. `None`: the trace knows nothing of states.
+    pub(super) fn new(info: &TraceInfo, begin: Option<Ticks>) -> Option<ScheduleCounts> {
         let schedule = &info.schedule;
         if schedule.is_empty() {
             return None;
@@ -45,6 +50,7 @@ impl ScheduleCounts {
         Some(ScheduleCounts {
             switches: of_one.count() as u64,
             threads: threads.len() as u64,
+            from_ns: begin.map(|begin| info.clock.nanos(first.since(begin)).0),
             over_ns: info.clock.nanos(last.since(first)).0,
             gaps: gaps.count() as u64,
             samples: schedule.samples.len() as u64,
@@ -60,6 +66,9 @@ impl ScheduleCounts {
             let threads = ui::things(self.threads, "thread");
             let time = ui::duration(self.over_ns);
             parts.push(format!("{switches} of {threads}, over {time}"));
+            if let Some(from_ns) = self.from_ns.filter(|&ns| ns > LATE_NS) {
+                parts.push(format!("from +{} on", ui::duration(from_ns)));
+            }
         }
         if self.gaps > 0 {
             let places = ui::things(self.gaps, "place");

@@ -97,20 +97,24 @@ fn waits_inside_other_work_are_shown() {
 
 #[test]
 fn states_decide_where_they_are_known() {
-    let with = |name: &str, state: Option<State>| {
+    let known_for = |known: u64, name: &str, state: Option<State>| {
         let (mut trace, waits) = worker(name, false);
         let mut list = vec![(0, 7, 1, RUNNING)];
         for wait in waits {
-            list.extend([(wait, 7, 1, state), (wait + 30 * MS, 7, 1, RUNNING)]);
+            list.extend([(wait, 7, 1, state), (wait + known, 0, 1, None)]);
+            list.push((wait + 30 * MS, 7, 1, RUNNING));
         }
         trace.info.schedule = switches(&list);
         functions(&of_causes(&trace))
     };
+    let with = |name, state| known_for(30 * MS, name, state);
     let (shown, aside) = ((vec![LOCK], vec![]), (vec![], vec![LOCK]));
     assert_eq!(with("app::Pool::next_job", WAITING), aside);
     assert_eq!(with("app::Pool::next_job", RUNNING), shown);
     assert_eq!(with("app::Queue::pop", RUNNING), shown);
     assert_eq!(with("app::Queue::load", WAITING), shown);
+    assert_eq!(known_for(10 * MS, "app::Pool::next_job", WAITING), shown);
+    assert_eq!(known_for(10 * MS, "app::Queue::pop", RUNNING), aside);
     // Without states, a vague name is not enough.
     let (trace, _) = worker("app::Pool::next_job", false);
     assert_eq!(functions(&of_causes(&trace)), shown);

@@ -11,6 +11,7 @@ use crate::calls::finding::Finding;
 use crate::calls::findings::Findings;
 use crate::calls::query::ENOUGH_CALLS;
 use crate::calls::samples::Samples;
+use crate::calls::states::CallStates;
 use crate::calls::words::{cpu_time, idle, percent, same_cause, sentence};
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
@@ -98,6 +99,17 @@ fn what_would_help(found: &Findings) -> Option<&'static str> {
     };
     if open.clone().any(|finding| finding.states.is_none()) {
         return Some("FDR_SCHED=1 also records whether threads run or wait: docs/thread-states.md");
+    }
+    let is_mostly_unknown = |states: &CallStates| {
+        states.excess.is_none() && states.stretch.unknown > states.stretch.spent.total()
+    };
+    if open
+        .clone()
+        .any(|finding| finding.states.as_ref().is_some_and(is_mostly_unknown))
+    {
+        return Some(
+            "FDR_SCHED=1 records from the start whether threads run or wait: docs/thread-states.md",
+        );
     }
     (!found.has_waits && open.any(waited)).then_some(
         "locks and channels of fdr::sync record what a thread waits for, and who holds it: docs/locks.md",

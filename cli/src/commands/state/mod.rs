@@ -38,7 +38,7 @@ thread's records of that moment are overwritten, fdr says so.
 Of each CPU you see the thread that ran there last. A call that the recorder
 had to close at the end of the trace is still open there. If a thread waited
 for a lock of fdr::sync, you see the lock, and who held it when the wait began.
-If the trace has the states of threads (FDR_SCHED=1), you see whether each
+If the trace has the states of threads, you see whether each
 thread ran, was preempted or waited, and since when.
 Of a state history you see all other attributes, too.
 

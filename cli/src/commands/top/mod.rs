@@ -47,7 +47,7 @@ looks:
   total/s  with the calls inside
   p99      the length that 99 % of the calls did not exceed
 
-Of a process that was started with FDR_SCHED=1 also, of self/s of the calls
+Of a process that records states of threads also, of self/s of the calls
 with records: running (on a CPU) and waiting, up to 50 ms ago.
 
 Of threads: running, ready (waiting for a CPU), waiting, as the system counts

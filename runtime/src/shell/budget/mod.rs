@@ -20,9 +20,8 @@ use std::time::Duration;
 use fdr_formats::Ticks;
 use fdr_formats::model::{Estimate, Level, RecordingCost};
 
-use super::config::Settings;
-use super::sites::table;
-use super::state::state;
+use super::sites::TableHandle;
+use super::state::State;
 use crate::clock::{self, Kind};
 use crate::recorder;
 use crate::ring::Ring;
@@ -49,6 +48,7 @@ const STALE_NS: u64 = 2_000_000;
 
 /// The dumper's account.
 pub(crate) struct Budget {
+    table: TableHandle,
     costs: Costs,
     kind: Kind,
     /// By id, from 1.
@@ -72,14 +72,16 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    /// `None` if the settings have no budget.
-    fn new(settings: &Settings, kind: Kind, ticks_per_second: u64, now_ns: u64) -> Option<Budget> {
-        let (share, takes_all) = settings.budget()?;
+    /// The budget of this process. `None` if the settings have none.
+    pub(crate) fn new(state: &State, table: TableHandle, now_ns: u64) -> Option<Budget> {
+        let (kind, ticks_per_second) = (state.chosen.kind, state.frequency().hz);
+        let (share, takes_all) = state.config.budget()?;
         // The child of a fork inherits the levels of its parent, but no estimates.
-        table().time_all();
+        table.lock().time_all();
         let read_ns = read_ns(kind);
         let read_ticks = u128::from(read_ns) * u128::from(ticks_per_second) / 1_000_000_000;
         Some(Budget {
+            table,
             costs: Costs {
                 share,
                 takes_all,
@@ -105,8 +107,12 @@ impl Budget {
     pub(crate) fn look(&mut self, now_ns: u64) -> Option<Duration> {
         let ring = recorder::ring().filter(|ring| !ring.is_lost())?;
         if self.slices.is_due(now_ns) {
-            self.slices
-                .turn(ring, &mut self.functions, &mut self.threads_clock);
+            self.slices.turn(
+                ring,
+                self.table,
+                &mut self.functions,
+                &mut self.threads_clock,
+            );
         }
         if now_ns >= self.due_ns && !self.slices.is_under_way() {
             let before_ns = clock::thread_cpu_ns();
@@ -203,7 +209,7 @@ impl Budget {
             function.estimate = Some(Box::new(estimate));
             changed.push(id);
         }
-        table().set_level(&changed, level);
+        self.table.lock().set_level(&changed, level);
     }
 
     /// The program idles: counting takes next to nothing, and is exact.
@@ -217,7 +223,7 @@ impl Budget {
     #[inline(never)]
     fn read(&mut self, ring: &Ring) {
         {
-            let table = table();
+            let table = self.table.lock();
             self.functions.resize_with(table.len(), Function::default);
             for (function, (level, auto)) in self.functions.iter_mut().zip(table.levels()) {
                 function.begin_check(level, auto);
@@ -280,9 +286,9 @@ impl ThreadsClock {
 }
 
 /// How many functions are only counted, and how many are only looked at.
-pub(crate) fn functions_by_level() -> (usize, usize) {
+pub(crate) fn functions_by_level(table: TableHandle) -> (usize, usize) {
     let mut by_level = (0, 0);
-    for (level, _) in table().levels() {
+    for (level, _) in table.lock().levels() {
         by_level.0 += usize::from(level == Some(Level::Counted));
         by_level.1 += usize::from(level == Some(Level::LookedAt));
     }
@@ -301,11 +307,4 @@ fn read_ns(kind: Kind) -> u64 {
     };
     // Other threads can only make a measurement longer.
     (0..8).map(|_| once()).min().unwrap_or(0).max(1)
-}
-
-/// A budget for this process, if the recorder is up.
-pub(crate) fn of_process(now_ns: u64) -> Option<Budget> {
-    let state = state()?;
-    let hz = state.frequency().hz;
-    Budget::new(&state.config, state.chosen.kind, hz, now_ns)
 }

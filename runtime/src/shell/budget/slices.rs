@@ -12,7 +12,7 @@ use crate::clock;
 use crate::ring::Ring;
 use crate::ring::layout::OpenCalls;
 use crate::ring::open_calls;
-use crate::shell::sites::table;
+use crate::shell::sites::TableHandle;
 
 /// How long calls are counted in a slice, ns.
 const COUNT_NS: u64 = 1_000_000;
@@ -142,14 +142,15 @@ impl Slices {
     pub(super) fn turn(
         &mut self,
         ring: &Ring,
+        table: TableHandle,
         functions: &mut [Function],
         threads_clock: &mut ThreadsClock,
     ) {
         let cpu_ns = clock::thread_cpu_ns();
         let slowed = match self.now.take() {
-            Some(slice) => self.end(ring, functions, threads_clock, &slice),
+            Some(slice) => self.end(ring, table, functions, threads_clock, &slice),
             None => {
-                self.begin(ring, functions, threads_clock);
+                self.begin(ring, table, functions, threads_clock);
                 self.work_ns = clock::thread_cpu_ns() - cpu_ns;
                 return;
             }
@@ -193,7 +194,13 @@ impl Slices {
     }
 
     #[inline(never)]
-    fn begin(&mut self, ring: &Ring, functions: &mut [Function], threads_clock: &mut ThreadsClock) {
+    fn begin(
+        &mut self,
+        ring: &Ring,
+        table: TableHandle,
+        functions: &mut [Function],
+        threads_clock: &mut ThreadsClock,
+    ) {
         let now_ns = clock::monotonic_raw_ns();
         let is_of_times = now_ns >= self.next_time_ns;
         let (level, ids) = match is_of_times {
@@ -221,7 +228,7 @@ impl Slices {
             false => Vec::new(),
         };
         let before = rows::sums(ring, &ids, self.long_ticks);
-        table().set_slice(&ids, Some(level));
+        table.lock().set_slice(&ids, Some(level));
         let began_cpu_ns = threads_clock.read(ring);
         for id in &ids {
             if let Some(estimate) = estimate_of(functions, *id) {
@@ -263,13 +270,14 @@ impl Slices {
     fn end(
         &mut self,
         ring: &Ring,
+        table: TableHandle,
         functions: &mut [Function],
         threads_clock: &mut ThreadsClock,
         slice: &Slice,
     ) -> Option<u64> {
         self.find_callers(functions, slice);
         let ended_cpu_ns = threads_clock.read(ring);
-        table().set_slice(&slice.ids, None);
+        table.lock().set_slice(&slice.ids, None);
         let now = rows::sums(ring, &slice.ids, self.long_ticks);
         let used_ns = ended_cpu_ns.saturating_sub(slice.began_cpu_ns).max(1) as f64;
         let mut counted = 0;

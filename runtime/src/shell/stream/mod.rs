@@ -21,8 +21,8 @@ use std::sync::{Mutex, PoisonError};
 use control::{CONTROL, Life, Totals};
 use stream_thread::StreamThread;
 
-use super::sites::table;
-use super::state::state;
+use super::sites::TableHandle;
+use super::state::State;
 use super::{connection, failures, trace_info, trace_paths};
 use crate::api::{Dump, Error};
 use crate::messages;
@@ -40,18 +40,18 @@ static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 /// Starts the thread, which shares the descriptor table of its maker. All signals are blocked in it. So the program's
 /// handlers never run there, and a reader that goes away is an error and does not end the program.
-pub(crate) fn start() {
-    let Some(state) = state().filter(|_| CONTROL.begin()) else {
+pub(crate) fn start(state: &'static State, table: TableHandle) {
+    if !CONTROL.begin() {
         return;
-    };
+    }
     let place = match &state.config.address {
         Some(address) => connection::name(address).into(),
         None => trace_paths::take(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
-    let table = DescriptorTable::mine();
+    let descriptors = DescriptorTable::mine();
     let spawned = sys::signal::with_all_blocked(|_| {
-        let body = Box::new(move || run(place, table));
+        let body = Box::new(move || run(state, table, place, descriptors));
         sys::thread::spawn(NAME, 1024 * 1024, body)
     });
     if let Err(error) = spawned {
@@ -78,16 +78,16 @@ pub(crate) fn forget() {
     socket::forget();
 }
 
-fn run(place: PathBuf, table: DescriptorTable) {
+fn run(state: &'static State, table: TableHandle, place: PathBuf, descriptors: DescriptorTable) {
     let _life = Life;
     CONTROL.is_me();
-    if !table.share() {
+    if !descriptors.share() {
         return CONTROL.fail();
     }
-    let (Some(ring), Some(state)) = (ring(), state()) else {
+    let Some(ring) = ring() else {
         return;
     };
-    let mut stream_thread = StreamThread::new(ring, state, place.clone());
+    let mut stream_thread = StreamThread::new(ring, state, table, place.clone());
     stream_thread.run();
     failures::print_losses(state.config.format.0, &stream_thread.losses);
     if let Some(error) = stream_thread.failed.take() {
@@ -99,7 +99,7 @@ fn run(place: PathBuf, table: DescriptorTable) {
 }
 
 /// Hands over all records made so far. The counts are those of the stream from its beginning.
-pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
+pub(crate) fn flush(ring: &Ring, table: TableHandle) -> Result<Dump, Error> {
     let in_time = CONTROL.flush();
     let path = PLACE.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let path = path.unwrap_or_default();
@@ -113,7 +113,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         threads,
     } = CONTROL.totals();
     if streamed + lost == 0 && !trace_info::has_any(ring) {
-        return Err(Error::NothingRecorded(table().why_nothing()));
+        return Err(Error::NothingRecorded(table.lock().why_nothing()));
     }
     if CONTROL.receivers() == 0 {
         let why = format!("{}: nobody is there to take it", path.display());
@@ -132,13 +132,13 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
 }
 
 /// Completes the trace at the end of the process, and says how that ended.
-pub(crate) fn finish() -> Result<(), Error> {
+pub(crate) fn finish(table: TableHandle) -> Result<(), Error> {
     let Some(ring) = ring() else {
         return Ok(());
     };
     let in_time = CONTROL.finish();
     if !trace_info::has_any(ring) && !ring.is_lost() {
-        let why = table().why_nothing();
+        let why = table.lock().why_nothing();
         messages::warn(format_args!("nothing was recorded: {why}"));
         return Err(Error::NothingRecorded(why));
     }

@@ -25,7 +25,7 @@ use crate::dump::tail::{Next, Tail};
 use crate::ring::Ring;
 use crate::ring::counts;
 use crate::ring::layout::{CHUNK, Slot, state};
-use crate::shell::sites::table;
+use crate::shell::sites::TableHandle;
 use crate::shell::state::State;
 use crate::shell::trace_info;
 use crate::sys;
@@ -52,6 +52,7 @@ struct Followed {
 pub(super) struct StreamThread {
     ring: &'static Ring,
     state: &'static State,
+    table: TableHandle,
     endpoint: Endpoint,
     receivers: Vec<Receiver>,
     slots: HashMap<usize, Followed>,
@@ -67,7 +68,12 @@ pub(super) struct StreamThread {
 
 impl StreamThread {
     /// `place` is the path of the trace, if the trace is not sent to an address.
-    pub(super) fn new(ring: &'static Ring, state: &'static State, place: PathBuf) -> StreamThread {
+    pub(super) fn new(
+        ring: &'static Ring,
+        state: &'static State,
+        table: TableHandle,
+        place: PathBuf,
+    ) -> StreamThread {
         let target = state.config.format.0;
         let endpoint = match state.config.address.clone() {
             Some(address) => Endpoint::to_address(target, address),
@@ -77,6 +83,7 @@ impl StreamThread {
         StreamThread {
             ring,
             state,
+            table,
             endpoint,
             receivers: Vec::new(),
             slots: HashMap::new(),
@@ -150,9 +157,10 @@ impl StreamThread {
         if self.failed.is_some() {
             return;
         }
-        let (ring, state, is_path) = (self.ring, self.state, self.endpoint.is_path());
+        let (ring, state, table) = (self.ring, self.state, self.table);
+        let is_path = self.endpoint.is_path();
         let info = || {
-            let mut info = trace_info::gather(ring, state, "stream");
+            let mut info = trace_info::gather(ring, state, table, "stream");
             // The number of this trace's path, because `next_path` has moved on to the next number.
             info.dump = info.dump.map(|next| next.saturating_sub(is_path.into()));
             // A stream has no end yet.
@@ -269,7 +277,7 @@ impl StreamThread {
             .min()
             .unwrap_or(0);
         let more = {
-            let table = table();
+            let table = self.table.lock();
             if table.len() <= known {
                 return;
             }

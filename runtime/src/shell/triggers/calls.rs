@@ -11,8 +11,8 @@ use fdr_formats::{moments, text};
 use super::{Due, Progress, as_ns, triggers};
 use crate::clock;
 use crate::recorder::{self, watch};
-use crate::shell::sites::table;
-use crate::shell::state::state;
+use crate::shell::sites::TableHandle;
+use crate::shell::state::State;
 
 /// How long after its threshold a call that has not returned fires.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -43,8 +43,8 @@ fn nanos(ticks: u64, hz: u64) -> u64 {
 }
 
 /// For each trigger that can never fire, a line with the reason.
-pub(crate) fn problems() -> Vec<String> {
-    let table = table();
+pub(crate) fn problems(table: TableHandle) -> Vec<String> {
+    let table = table.lock();
     let mut problems = Vec::new();
     for trigger in triggers() {
         let Event::Call(names, _) = &trigger.event else {
@@ -65,19 +65,21 @@ pub(crate) fn problems() -> Vec<String> {
 }
 
 /// Whether the trigger waits for calls of that function.
-pub(super) fn is_of(trigger: &Trigger, call: &watch::SlowCall) -> bool {
+pub(super) fn is_of(table: TableHandle, trigger: &Trigger, call: &watch::SlowCall) -> bool {
     match &trigger.event {
-        Event::Call(names, _) => names.matches(table().name_of(call.function)),
+        Event::Call(names, _) => names.matches(table.lock().name_of(call.function)),
         _ => false,
     }
 }
 
 /// The dump of a slow call: its reason, and the call's beginning and end as named moments.
-pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
-    let Some(state) = state() else {
-        return Due::from_trigger(trigger, "");
-    };
-    let name = owned(table().name_of(call.function));
+pub(super) fn of_call(
+    state: &State,
+    table: TableHandle,
+    trigger: &Trigger,
+    call: &watch::SlowCall,
+) -> Due {
+    let name = owned(table.lock().name_of(call.function));
     let hz = state.frequency().hz;
     let start = state.start();
     let since_start_ns = match call.begin.checked_sub(start.ticks) {
@@ -115,7 +117,7 @@ pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
 
 impl Progress {
     /// Fires for calls that have not returned.
-    pub(super) fn look_at_calls(&mut self, triggers: &[Trigger], now_ns: u64) {
+    pub(super) fn look_at_calls(&mut self, state: &State, triggers: &[Trigger], now_ns: u64) {
         let Some(least) = calls(triggers).map(|(.., longest)| longest).min() else {
             self.calls_due_ns = u64::MAX;
             return;
@@ -125,7 +127,7 @@ impl Progress {
         }
         // A call that begins now is not due before that.
         let mut pause_ns = as_ns(least.saturating_add(PATIENCE));
-        if let (Some(ring), Some(state)) = (recorder::ring(), state()) {
+        if let Some(ring) = recorder::ring() {
             let hz = state.frequency().hz;
             let now = clock::read(state.chosen.kind).ticks;
             let next = watch::look_at_open(ring, now, ticks(PATIENCE, hz));
