@@ -83,9 +83,9 @@ Examples:
   fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
   fdr rings                           ring files here: running, dead, crashed
   fdr dump app.1234.5f0c.fdr-ring     what a killed program had recorded
-  fdr dump 1234                       what a running program has recorded
-  fdr top 1234                        what it does now, in a live table
-  fdr ctl 1234 filter 'my_app::*'     other functions, while it runs
+  fdr dump                            what the running program has recorded
+  fdr top                             what it does now, in a live table
+  fdr ctl filter 'my_app::*'          other functions, while it runs
   fdr listen tcp://:7000 -o FILE      receives a stream (the program's FDR_OUT)
 
 Only terminals get colours. NO_COLOR and TERM=dumb turn them off.

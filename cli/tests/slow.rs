@@ -21,6 +21,18 @@ fn state(state: u8, waited: u64) -> Note<'static> {
     }
 }
 
+/// 1 tick = 1 ns.
+fn info(names: &[&str]) -> TraceInfo {
+    TraceInfo {
+        functions: functions(names),
+        clock: Clock {
+            frequency: 1_000_000_000,
+            ..Clock::default()
+        },
+        ..TraceInfo::default()
+    }
+}
+
 /// A worker waits for a lock that the janitor holds in one long call, after some usual ones.
 pub(crate) fn held_up(trace: &str) {
     let mut worker = Vec::new();
@@ -44,14 +56,7 @@ pub(crate) fn held_up(trace: &str) {
         |at: u64| [(0, 3), (100, -3)].map(|(after, id)| Item::Call(at * 10_000 + after, id));
     let mut other: Vec<Item<'_>> = (0..USUAL).flat_map(usual).collect();
     other.extend([Item::Call(slow - 500, 3), Item::Call(slow + 900_000, -3)]);
-    let info = TraceInfo {
-        functions: functions(NAMES),
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        ..TraceInfo::default()
-    };
+    let info = info(NAMES);
     write_noted(
         trace,
         &info,
@@ -138,21 +143,14 @@ fn slow_calls_have_arguments_of_their_path() {
             Item::Call(start + length + 100, -1),
         ]);
     }
-    let info = TraceInfo {
-        functions: functions(&[
-            "app::handle",
-            "app::lock",
-            "app::compact",
-            "retry",
-            "id",
-            "kind",
-        ]),
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        ..TraceInfo::default()
-    };
+    let info = info(&[
+        "app::handle",
+        "app::lock",
+        "app::compact",
+        "retry",
+        "id",
+        "kind",
+    ]);
     write_noted(&trace, &info, &[(thread(7, "worker"), items)]);
     let report = answer(&["slow", &trace]);
     let line = "\n    arguments  id=740 kind=\"Compact, of \\u{1b}[31mall things that there are\" \u{b7} app::lock  id=740\n";
@@ -182,6 +180,63 @@ fn slow_calls_have_arguments_of_their_path() {
     for field in fields.into_iter().flatten() {
         assert!(documented.contains(&format!("`{field}`")), "{field}");
     }
+}
+
+/// A janitor takes jobs in `app::recv`, and once waits there for 9 ms. `waits`: another thread waits meanwhile for a lock
+/// that the janitor holds.
+fn idle_janitor(trace: &str, waits: bool) {
+    let call = |at: u64, length: u64| [Item::Call(at, 1), Item::Call(at + length, -1)];
+    let slow = USUAL * 10_000;
+    let mut janitor: Vec<Item<'_>> = (0..USUAL).flat_map(|at| call(at * 10_000, 100)).collect();
+    janitor.extend(call(slow, 9_000_000));
+    let mut worker: Vec<Item<'_>> = vec![Item::Call(0, 3)];
+    if waits {
+        let note = |after: u64, state_of, waited| Item::Note(slow + after, state(state_of, waited));
+        worker.extend([
+            note(10_100, thread_state::BLOCKED, 10_000),
+            note(900_100, thread_state::RUNNING, 900_000),
+        ]);
+    }
+    worker.push(Item::Call(slow + 9_000_000, -3));
+    let info = info(&["app::recv", "app::lock", "app::compact", "queue"]);
+    write_noted(
+        trace,
+        &info,
+        &[
+            (thread(7, "worker"), worker),
+            (thread(8, "janitor"), janitor),
+        ],
+    );
+}
+
+#[test]
+fn idle_holders_of_locks_are_shown() {
+    let folder = Folder::new("slow-idle");
+    let trace = folder.file("t.fdr");
+    idle_janitor(&trace, false);
+    let found = json(&["slow", "--json", &trace]);
+    assert_eq!(found["calls"], serde_json::json!([]));
+    let idle = &found["waits_for_work"][0];
+    assert_eq!(
+        (&idle["function"], &idle["calls"]),
+        (&"app::recv".into(), &1.into())
+    );
+    assert_eq!(idle["total_ns"], 9_000_000);
+    assert!(found["cpu_time"].is_null(), "{found:#}");
+    let documented = include_str!("../../docs/json.md");
+    for field in idle.as_object().expect("an object").keys() {
+        assert!(documented.contains(&format!("`{field}`")), "{field}");
+    }
+    let line =
+        "1 function waits for work, so its slow calls are left out: app::recv (1 call, 9.000 ms)";
+    for words in [&["slow", &*trace][..], &["overview", &trace]] {
+        let text = answer(words);
+        assert!(text.contains(line), "{text}");
+    }
+    idle_janitor(&trace, true);
+    let found = json(&["slow", "--json", &trace]);
+    assert_eq!(found["calls"][0]["function"], "app::recv");
+    assert_eq!(found["waits_for_work"], serde_json::json!([]));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use fdr_formats::ring::{control, layout};
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, Running, fdr, verify};
+use fdr_tests::support::program::{CONTAINED, Program, Running, fdr, verify};
 use fdr_tests::support::random::Random;
 use fdr_tests::support::wait::until;
 use serde_json::Value;
@@ -142,17 +142,24 @@ fn a_filter_chooses_functions() {
     let answer = ctl(&program, &["filter", "controlled::ex*"]);
     assert_eq!(answer, "1 of 6 functions and events");
     call(&mut program, 7);
-    let unmatched = ctl(&program, &["filter", "controlled::exatly"]);
-    let wanted = "0 of 6 functions and events; no function matches `controlled::exatly` (nearest: controlled::exactly";
-    assert!(unmatched.starts_with(wanted), "{unmatched}");
+    let partly = ctl(
+        &program,
+        &["filter", "controlled::exactly,controlled::exatly"],
+    );
+    let wanted = "1 of 6 functions and events; no function matches `controlled::exatly` (nearest: controlled::exactly";
+    assert!(partly.starts_with(wanted), "{partly}");
+    assert_eq!(
+        ctl(&program, &["filter", "off"]),
+        "0 of 6 functions and events"
+    );
     call(&mut program, 10);
     let wrong = refused(program.id(), &["filter", "a,off"]);
     assert!(wrong.contains("`off` can't be combined"), "{wrong}");
     // The filter of before stays.
-    assert_eq!(status(&program)["filter"], "controlled::exatly");
+    assert_eq!(status(&program)["filter"], "off");
     let report = is_exact(Path::new(&ctl(&program, &["dump"])));
     assert_eq!(calls(&report, "controlled::exactly"), 7);
-    let text = ctl(&program, &["status"]);
+    let text = ctl(&program, &[]);
     let wanted = "recording  on: 0 of 6 functions and events";
     assert!(text.contains(wanted), "{text}");
     let long = "x".repeat(control::MAX_TEXT + 1);
@@ -162,6 +169,82 @@ fn a_filter_chooses_functions() {
         "{wrong}"
     );
     let _ = program.end().ok();
+}
+
+#[test]
+fn a_filter_without_a_match_is_refused() {
+    let folder = Folder::new("ctl-typo");
+    let mut program = start(&folder, "", &[]);
+    let why = refused(program.id(), &["filter", "controlled::exatly"]);
+    let wanted = "no function matches `controlled::exatly`, so nothing would be recorded; did you mean \
+                  `controlled::exactly`, ";
+    assert!(why.contains(wanted), "{why}");
+    let why = refused(program.id(), &["filter", "-controlled::*"]);
+    assert!(why.contains("excludes all of 6 functions"), "{why}");
+    assert_eq!(status(&program)["filter"], "*");
+    call(&mut program, 3);
+    let report = is_exact(Path::new(&ctl(&program, &["dump"])));
+    assert_eq!(calls(&report, "controlled::exactly"), 3);
+    let _ = program.end().ok();
+}
+
+/// In a container, because a test that runs beside this one starts programs that record, too.
+#[test]
+fn commands_take_the_only_recorder() {
+    let folder = Folder::new("ctl-only");
+    let script = r#"
+        "$1" ctl 2>&1; echo "status $?"
+        (sleep 60 | "$0" > first) &
+        until grep -q ready first; do sleep 0.01; done
+        "$1" ctl --json 2>&1
+        "$1" ctl off
+        "$1" dump -q -o now.fdr
+        "$1" top --once --every 20ms --json > top.json
+        (sleep 60 | "$0" > second) &
+        until grep -q ready second; do sleep 0.01; done
+        "$1" ctl dump 2>&1; echo "status $?"
+    "#;
+    let program = env!("CARGO_BIN_EXE_controlled");
+    let outcome = Program::new("unshare", &folder)
+        .args(&CONTAINED)
+        .args(&["sh", "-c", script, program])
+        .args(&[fdr_tests::tool()])
+        .set(VARIABLES)
+        .run();
+    if outcome.stdout.is_empty() && !outcome.status.success() {
+        return fdr_tests::skip(
+            "the only recorder: no right to make a container (unshare --user --pid)",
+        );
+    }
+    let (alone, rest) = outcome
+        .stdout
+        .split_once("status 2\n")
+        .expect("none records");
+    assert!(alone.starts_with("fdr: no program records"), "{alone}");
+    let (one, rest) = rest.split_once('\n').expect("one records");
+    assert!(
+        one.starts_with("fdr: the only program that records: process "),
+        "{one}"
+    );
+    assert!(one.contains(", controlled, started "), "{one}");
+    let (status, rest) = rest.split_once("\n}\n").expect("JSON");
+    let status: Value = serde_json::from_str(&format!("{status}}}")).expect("JSON");
+    assert_eq!(status["program"], "controlled");
+    let process = number(&status["process"]);
+    let several = rest.strip_prefix("recording is off\n").expect("it is off");
+    assert!(
+        several.contains(&format!("\nfdr: process {process}, controlled, ")),
+        "{several}"
+    );
+    assert!(
+        several.contains("fdr: 2 programs record: name one, as fdr ctl "),
+        "{several}"
+    );
+    assert!(several.ends_with("\nstatus 2\n"), "{several}");
+    verify(&folder.join("now.fdr"));
+    let top = fs::read_to_string(folder.join("top.json")).expect("a document");
+    let top: Value = serde_json::from_str(&top).expect("JSON");
+    assert_eq!(top["process"], process);
 }
 
 /// One tool with all these commands. Returns what it printed.
@@ -472,7 +555,8 @@ fn what_can_not_be_controlled_is_reported() {
     // After the first record the recorder is ready for a ring that is cut.
     call(&mut program, 1);
     for (words, wanted) in [
-        (&["filter"][..], "filter what?"),
+        (&["stats"][..], "no such command; the nearest is status"),
+        (&["filter"], "filter what?"),
         (&["keep"], "keep what time?"),
         (&["on", "x"], "this command has no text"),
         (&["on", "--json"], "--json is for the command status"),

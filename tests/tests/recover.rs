@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 
 use fdr_tests::support::endless::{self, THREADS, only_ring, surely_made};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, Running, fdr, verify};
+use fdr_tests::support::program::{CONTAINED, Program, Running, fdr, verify};
 use fdr_tests::support::random::Random;
 use fdr_tests::support::script::Script;
 use fdr_tests::support::trace::{Lane, Trace};
@@ -341,16 +341,9 @@ fn processes_are_found_by_their_memory() {
 /// Runs the tool in a container, which does not see the processes outside.
 #[test]
 fn rings_of_invisible_processes_are_kept() {
-    let contained = [
-        "--user",
-        "--map-root-user",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-    ];
     let within = |arguments: &[&OsStr], folder: &Folder| {
         let mut command = Command::new("unshare");
-        let command = command.args(contained).args(arguments);
+        let command = command.args(CONTAINED).args(arguments);
         command.current_dir(folder.path()).output()
     };
     let folder = Folder::new("recover-contained");

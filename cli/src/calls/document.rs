@@ -46,6 +46,8 @@ pub(crate) fn of_call(
         begin: selection::begin(source)?,
         is_whole_run: false,
         hidden_calls: Vec::new(),
+        idle: Vec::new(),
+        cpu_time: None,
         most: 1,
         is_chosen: true,
         has_waits: !report.waits.is_empty(),

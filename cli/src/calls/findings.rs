@@ -7,7 +7,9 @@ use fdr_formats::{Error, FunctionId, Source, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
 use super::cause::{self, Cause, Compared, ConcurrentCall, Explanation, Parts};
+use super::cpu_time::CpuTime;
 use super::finding::Finding;
+use super::idle::{IdleFunction, IdleRule};
 use super::noise::Noise;
 use super::overlaps::{OverlapPass, Presences, Stretch, Stretches, WaitTicks};
 use super::query::{Query, ticks};
@@ -32,6 +34,10 @@ pub(crate) struct Findings {
     pub(crate) is_whole_run: bool,
     /// Calls of each function that the bounds on their number leave out, the most first.
     pub(crate) hidden_calls: Vec<(FunctionId, u64)>,
+    /// Functions whose slow calls are not shown, because the thread waits for work in them.
+    pub(crate) idle: Vec<IdleFunction>,
+    /// The CPU time in traced calls and outside of them, if it is known, and nothing of the trace is left out.
+    pub(crate) cpu_time: Option<CpuTime>,
     /// The most entries that may be shown.
     pub(crate) most: usize,
     /// The user chose the calls by options, so they may not be slow.
@@ -78,8 +84,16 @@ pub(crate) fn find_with(
     let noise = states
         .as_deref()
         .map(|states| Noise::new(states, clock, &usual, &report.rows));
+    let idle = match query.sets_idle_aside() {
+        true => {
+            let has_locks = report.waits.has_holders();
+            let rule = IdleRule::new(source, rows, states.as_deref(), has_locks);
+            Some(rule.map_err(about)?)
+        }
+        false => None,
+    };
     let frames = Frames::new(&usual, &report.threads, clock);
-    let pass = || SlowestPass::new(&thresholds, query, noise.as_ref(), &frames);
+    let pass = || SlowestPass::new(&thresholds, query, noise.as_ref(), idle.as_ref(), &frames);
     let found = SlowestPass::gather(stacks::run(source, pass).map_err(about)?);
     let p50 = |function| {
         usual
@@ -95,11 +109,17 @@ pub(crate) fn find_with(
     for finding in list.iter_mut().filter(|_| !query.is_chosen()) {
         finding.slow_calls = found.slow.get(&finding.call.function).copied();
     }
+    let cpu_time = match states.as_deref().filter(|_| query.may_be_whole) {
+        Some(states) => CpuTime::of_trace(trace, source, states, report)?,
+        None => None,
+    };
     Ok(Findings {
         list,
         begin: selection::begin(source)?,
         is_whole_run,
         hidden_calls: slowest::hidden_calls(found.outermost, &shown),
+        idle: found.idle,
+        cpu_time,
         most: query.causes.unwrap_or(query.most),
         is_chosen: query.is_chosen(),
         has_waits: !report.waits.is_empty(),

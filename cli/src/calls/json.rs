@@ -10,9 +10,11 @@ use serde::Serialize;
 
 use super::arguments::CallNotes;
 use super::cause::{Cause, Step};
+use super::cpu_time::CpuTime;
 use super::events::{self, Events};
 use super::finding::Finding;
 use super::findings::Findings;
+use super::idle::IdleFunction;
 use super::samples::Samples;
 use super::states::{CallStates, Preemptor};
 use super::tree;
@@ -29,6 +31,35 @@ struct Document<'a> {
     is_whole_run: bool,
     calls: Vec<Call<'a>>,
     calls_not_shown: u64,
+    waits_for_work: Vec<Idle>,
+    cpu_time: Option<AllCpuTime>,
+}
+
+#[derive(Serialize)]
+struct Idle {
+    function: String,
+    id: u32,
+    calls: u64,
+    total_ns: u64,
+    waiting_ns: u64,
+}
+
+#[derive(Serialize)]
+struct AllCpuTime {
+    running_ns: u64,
+    in_calls_ns: u64,
+    in_no_call_ns: u64,
+    threads: Vec<ThreadCpuTime>,
+    samples_in_no_call: u64,
+    in_no_call: Vec<SampledLine>,
+}
+
+#[derive(Serialize)]
+struct ThreadCpuTime {
+    thread: u64,
+    thread_name: String,
+    running_ns: u64,
+    in_calls_ns: u64,
 }
 
 #[derive(Serialize)]
@@ -171,8 +202,39 @@ pub(crate) fn write(
             is_whole_run: found.is_whole_run,
             calls: calls.collect(),
             calls_not_shown: found.hidden_calls.iter().map(|(_, calls)| calls).sum(),
+            waits_for_work: found.idle.iter().map(|of| idle(info, of)).collect(),
+            cpu_time: found.cpu_time.as_ref().map(|time| cpu_time(info, time)),
         },
     )
+}
+
+fn idle(info: &TraceInfo, idle: &IdleFunction) -> Idle {
+    let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
+    Idle {
+        function: name_of(info, idle.function),
+        id: idle.function.0,
+        calls: idle.calls,
+        total_ns: nanos(idle.total),
+        waiting_ns: nanos(idle.waiting),
+    }
+}
+
+fn cpu_time(info: &TraceInfo, time: &CpuTime) -> AllCpuTime {
+    let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
+    let threads = time.threads.iter().map(|of| ThreadCpuTime {
+        thread: of.thread.0,
+        thread_name: name_of_thread(info, of.thread).to_owned(),
+        running_ns: nanos(of.running),
+        in_calls_ns: nanos(of.in_calls),
+    });
+    AllCpuTime {
+        running_ns: nanos(time.running()),
+        in_calls_ns: nanos(time.in_calls()),
+        in_no_call_ns: nanos(time.outside()),
+        threads: threads.collect(),
+        samples_in_no_call: time.samples.count,
+        in_no_call: time.samples.places.iter().map(place).collect(),
+    }
 }
 
 fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a> {

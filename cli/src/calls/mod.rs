@@ -4,19 +4,22 @@
 //! | --- | --- |
 //! | [`query`] | which slow calls are asked for |
 //! | [`slow_call`], [`usual`] | a call that took long; what is usual for its function |
-//! | [`slowest`], `noise` | the first pass: the slowest calls; those that the system explains |
+//! | [`slowest`], `noise`, [`idle`] | the first pass: the slowest calls; those that the system explains; waits for work |
 //! | [`tree`], [`arguments`], [`events`] | the calls inside, and the program's notes in them |
 //! | [`overlaps`], [`states`], `samples` | what other threads did, what the thread did, and where it was |
 //! | [`cause`], [`same_cause`] | where the excess is; calls that have one cause |
+//! | `cpu_time` | how much of the CPU time is in traced calls |
 //! | [`finding`], [`findings`] | all of it for a call, and for a trace |
 //! | [`words`], [`json`], [`document`] | the outputs |
 
 pub(crate) mod arguments;
 pub(crate) mod cause;
+mod cpu_time;
 pub(crate) mod document;
 pub(crate) mod events;
 pub(crate) mod finding;
 pub(crate) mod findings;
+pub(crate) mod idle;
 pub(crate) mod json;
 mod noise;
 pub(crate) mod overlaps;

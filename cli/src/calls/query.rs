@@ -58,6 +58,11 @@ impl Query<'_> {
         self.over.is_some() || self.filter.is_some()
     }
 
+    /// Whether calls in which a thread waits for work are set aside: not if the user wants each call.
+    pub(crate) fn sets_idle_aside(&self) -> bool {
+        self.causes.is_some() && !self.is_chosen()
+    }
+
     /// The ns from which a call of a function is shown. `None`: no call is.
     pub(crate) fn threshold(&self, row: &Row, usual: Option<&Usual>) -> Option<u64> {
         let is_chosen = self.filter.is_none_or(|filter| filter.matches(&row.name));

@@ -72,7 +72,7 @@ impl Samples {
 }
 
 impl Sampled {
-    fn from_places(places: impl Iterator<Item = CodeLocation>) -> Sampled {
+    pub(super) fn from_places(places: impl Iterator<Item = CodeLocation>) -> Sampled {
         let mut functions: HashMap<String, (u64, Lines)> = HashMap::new();
         let mut count = 0;
         for place in places {
@@ -97,7 +97,7 @@ impl Sampled {
     }
 
     /// `86 % in app::scan (main.rs:31), 14 % in libc.so.6+0x1d2f0`.
-    fn in_words(&self) -> String {
+    pub(super) fn in_words(&self) -> String {
         let places = self.places.iter().map(|(place, count)| {
             let line = match &place.line {
                 Some((file, line)) => {

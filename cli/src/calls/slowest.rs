@@ -7,6 +7,7 @@ use fdr_formats::calls::EndedCall;
 use fdr_formats::{Clock, FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
+use super::idle::{IdleFunction, IdleRule};
 use super::noise::Noise;
 use super::query::{ENOUGH_CALLS, Query, ticks};
 use super::slow_call::SlowCall;
@@ -25,39 +26,77 @@ struct FunctionCalls {
     slowest: BinaryHeap<Reverse<SlowCall>>,
     /// How many there are, kept or not.
     count: u64,
+    /// The ticks of all of them; and those in which the threads surely waited, of idle calls.
+    total: u64,
+    waiting: u64,
 }
 
 impl FunctionCalls {
-    fn add(&mut self, call: SlowCall, most: usize) {
+    fn keep(&mut self, call: SlowCall, most: usize) {
         self.slowest.push(Reverse(call));
         if self.slowest.len() > most {
             self.slowest.pop();
         }
     }
+
+    fn join(&mut self, more: FunctionCalls, most: usize) {
+        self.count += more.count;
+        self.total = self.total.saturating_add(more.total);
+        self.waiting = self.waiting.saturating_add(more.waiting);
+        for Reverse(call) in more.slowest {
+            self.keep(call, most);
+        }
+    }
 }
 
-/// Slow calls that are inside of no other slow call that has ended.
+/// Calls by function.
 #[derive(Debug, Default)]
-struct Outermost(HashMap<FunctionId, FunctionCalls>);
+struct ByFunction(HashMap<FunctionId, FunctionCalls>);
 
-impl Outermost {
-    fn add(&mut self, call: SlowCall, most: usize) {
+impl ByFunction {
+    fn add(&mut self, call: SlowCall, waiting: u64, most: usize) {
         let kept = self.0.entry(call.function).or_default();
         kept.count += 1;
-        kept.add(call, most);
+        kept.total = kept.total.saturating_add(call.total);
+        kept.waiting = kept.waiting.saturating_add(waiting);
+        kept.keep(call, most);
     }
 
-    fn join(&mut self, mut more: Outermost, most: usize) {
+    fn join(&mut self, mut more: ByFunction, most: usize) {
         if self.0.len() < more.0.len() {
             std::mem::swap(&mut self.0, &mut more.0);
         }
         for (function, more) in more.0 {
-            let kept = self.0.entry(function).or_default();
-            kept.count += more.count;
-            for Reverse(call) in more.slowest {
-                kept.add(call, most);
-            }
+            self.0.entry(function).or_default().join(more, most);
         }
+    }
+
+    /// The sums of idle calls, those with the most time first.
+    fn into_idle(self) -> Vec<IdleFunction> {
+        let idle = self.0.into_iter().map(|(function, calls)| IdleFunction {
+            function,
+            calls: calls.count,
+            total: calls.total,
+            waiting: calls.waiting,
+        });
+        let mut idle: Vec<IdleFunction> = idle.collect();
+        idle.sort_unstable_by_key(|idle| (Reverse(idle.total), idle.function));
+        idle
+    }
+}
+
+/// Slow calls that are inside of no other slow call that has ended.
+#[derive(Debug, Default)]
+struct Outermost {
+    calls: ByFunction,
+    /// Calls that are idle unless a call around them is other work.
+    idle: ByFunction,
+}
+
+impl Outermost {
+    fn join(&mut self, more: Outermost, most: usize) {
+        self.calls.join(more.calls, most);
+        self.idle.join(more.idle, most);
     }
 }
 
@@ -73,6 +112,8 @@ pub(crate) struct Slowest {
     pub(crate) outermost: HashMap<FunctionId, u64>,
     /// Slow calls of each function, also those inside of other ones.
     pub(crate) slow: HashMap<FunctionId, u64>,
+    /// Idle calls, which are in none of these.
+    pub(crate) idle: Vec<IdleFunction>,
 }
 
 /// The pass.
@@ -85,6 +126,8 @@ pub(crate) struct SlowestPass<'a> {
     chosen: Option<&'a ChosenCalls>,
     /// Calls that do not exceed it are left out. `None`: all are kept.
     noise: Option<&'a Noise<'a>>,
+    /// Tells idle calls from others. `None`: they are slow calls as well.
+    idle: Option<&'a IdleRule<'a>>,
     /// Which calls hide no calls inside of them.
     frames: &'a Frames,
     by_depth: ByDepth,
@@ -119,8 +162,13 @@ impl Frames {
     }
 
     fn has(&self, call: &SlowCall) -> bool {
-        let span = self.spans.get(&call.thread).copied().unwrap_or(u64::MAX);
-        self.rare.contains(&call.function) && call.total as f64 >= FRAME * span as f64
+        self.rare.contains(&call.function) && self.is_span(call.thread, call.total)
+    }
+
+    /// Whether a call of so many ticks takes most of its thread's time, as the loop of a worker does.
+    fn is_span(&self, thread: ThreadId, total: u64) -> bool {
+        let span = self.spans.get(&thread).copied().unwrap_or(u64::MAX);
+        total as f64 >= FRAME * span as f64
     }
 }
 
@@ -129,6 +177,7 @@ impl<'a> SlowestPass<'a> {
         thresholds: &'a HashMap<FunctionId, u64>,
         query: &Query<'a>,
         noise: Option<&'a Noise<'a>>,
+        idle: Option<&'a IdleRule<'a>>,
         frames: &'a Frames,
     ) -> SlowestPass<'a> {
         SlowestPass {
@@ -136,6 +185,7 @@ impl<'a> SlowestPass<'a> {
             most: query.of_each,
             chosen: query.chosen,
             noise,
+            idle,
             frames,
             by_depth: ByDepth::new(),
             others: HashMap::new(),
@@ -147,18 +197,36 @@ impl<'a> SlowestPass<'a> {
     /// What all workers found together.
     pub(crate) fn gather(workers: Vec<SlowestPass<'_>>) -> Slowest {
         let mut found = Slowest::default();
+        let mut idle = ByFunction::default();
         for worker in workers {
             let threads = worker.others.into_values().chain([worker.by_depth]);
-            for (function, kept) in threads.flatten().flat_map(|outermost| outermost.0) {
-                let calls = kept.slowest.into_iter().map(|Reverse(call)| call);
-                found.calls.extend(calls);
-                *found.outermost.entry(function).or_default() += kept.count;
+            for outermost in threads.flatten() {
+                for (function, kept) in outermost.calls.0 {
+                    let calls = kept.slowest.into_iter().map(|Reverse(call)| call);
+                    found.calls.extend(calls);
+                    *found.outermost.entry(function).or_default() += kept.count;
+                }
+                idle.join(outermost.idle, worker.most);
             }
             for (function, count) in worker.counts {
                 *found.slow.entry(function).or_default() += count;
             }
         }
+        found.idle = idle.into_idle();
         found
+    }
+
+    /// Drops the calls inside of a call of that depth.
+    fn drop_inside(&mut self, depth: usize) {
+        for inside in self.by_depth.drain(self.by_depth.len().min(depth + 1)..) {
+            count(&mut self.counts, &inside.idle);
+        }
+    }
+
+    /// Whether idle calls inside of a call are still idle: it is the loop of its thread, or waits for work itself.
+    fn is_loop(&self, ended: &EndedCall<()>) -> bool {
+        let waits = |rule: &IdleRule<'_>| rule.names(ended.call.function);
+        self.idle.is_some_and(waits) || self.frames.is_span(self.thread, ended.total())
     }
 
     /// The call, if it is slow.
@@ -208,10 +276,13 @@ impl Pass for SlowestPass<'_> {
     /// A slow call explains the slow calls inside of it. They are dropped here, where no bound has left any of them out.
     fn ended(&mut self, ended: &EndedCall<()>, is_open: bool) {
         let slow = self.slow(ended, is_open);
+        let waiting = slow.and_then(|call| self.idle?.waiting(&call));
         if let Some(call) = &slow {
-            *self.counts.entry(call.function).or_default() += 1;
+            if waiting.is_none() {
+                *self.counts.entry(call.function).or_default() += 1;
+            }
             if !self.frames.has(call) {
-                self.by_depth.truncate(ended.depth + 1);
+                self.drop_inside(ended.depth);
             }
         }
         let has_inside = self.by_depth.len() > ended.depth + 1;
@@ -223,13 +294,27 @@ impl Pass for SlowestPass<'_> {
                 .resize_with(ended.depth + 1, Outermost::default);
         }
         let inside = self.by_depth.split_off(ended.depth + 1);
+        let is_loop = self.is_loop(ended);
+        for mut inside in inside {
+            if !is_loop {
+                let idle = std::mem::take(&mut inside.idle);
+                count(&mut self.counts, &idle);
+                inside.calls.join(idle, self.most);
+            }
+            self.by_depth[ended.depth].join(inside, self.most);
+        }
         let here = &mut self.by_depth[ended.depth];
-        for inside in inside {
-            here.join(inside, self.most);
+        match (slow, waiting) {
+            (Some(call), None) => here.calls.add(call, 0, self.most),
+            (Some(call), Some(waiting)) => here.idle.add(call, waiting, self.most),
+            (None, _) => {}
         }
-        if let Some(call) = slow {
-            here.add(call, self.most);
-        }
+    }
+}
+
+fn count(counts: &mut HashMap<FunctionId, u64>, calls: &ByFunction) {
+    for (&function, calls) in &calls.0 {
+        *counts.entry(function).or_default() += calls.count;
     }
 }
 

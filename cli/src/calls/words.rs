@@ -5,9 +5,14 @@ use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 
 use super::cause::{Cause, Explanation, Step};
 use super::finding::Finding;
+use super::findings::Findings;
+use super::idle::IdleFunction;
 use super::tree::Wait;
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
+
+/// Functions that are named of those that wait for work.
+const MAX_IDLE: usize = 3;
 
 /// What was found of a call, in a sentence.
 pub(crate) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
@@ -110,6 +115,58 @@ fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
         words.push_str(&format!(" in {}", ui::clean(&function)));
     }
     words
+}
+
+/// The functions whose slow calls are left out, because the thread waits for work in them.
+pub(crate) fn idle(info: &TraceInfo, found: &Findings) -> Option<String> {
+    let function = |idle: &IdleFunction| {
+        let total = ui::duration(info.clock.nanos(Ticks(idle.total)).0);
+        let calls = ui::things(idle.calls, "call");
+        let waiting = match idle.waiting {
+            0 => String::new(),
+            waiting => {
+                let share = percent(waiting as f64 / idle.total.max(1) as f64);
+                format!(", waiting {share}")
+            }
+        };
+        let name = name_of(info, idle.function);
+        format!("{} ({calls}, {total}{waiting})", ui::clean(&name))
+    };
+    let (wait, whose) = match found.idle.len() {
+        0 => return None,
+        1 => ("function waits", "its"),
+        _ => ("functions wait", "their"),
+    };
+    let named = found.idle.iter().take(MAX_IDLE).map(function);
+    let mut words: Vec<String> = named.collect();
+    if let more @ 1.. = found.idle.len().saturating_sub(MAX_IDLE) {
+        words.push(ui::things(more as u64, "other"));
+    }
+    Some(format!(
+        "{} {wait} for work, so {whose} slow calls are left out: {}; fdr slow --calls shows them",
+        found.idle.len(),
+        words.join(", ")
+    ))
+}
+
+/// How much of the CPU time no traced call explains, and where it was, if that is much.
+pub(crate) fn cpu_time(info: &TraceInfo, found: &Findings) -> Option<String> {
+    let cpu = found.cpu_time.as_ref().filter(|cpu| cpu.is_notable())?;
+    let time = |ticks| ui::duration(info.clock.nanos(Ticks(ticks)).0);
+    let mut words = format!(
+        "of {} of CPU time, {} are in traced calls; {} in none",
+        time(cpu.running()),
+        time(cpu.in_calls()),
+        time(cpu.outside())
+    );
+    if let Some(thread) = cpu.with_most_outside() {
+        words += &format!(", most of them in thread {}", thread_name(info, thread));
+    }
+    if cpu.samples.count > 0 {
+        let samples = ui::things(cpu.samples.count, "sample");
+        words += &format!("; {samples} there: {}", cpu.samples.in_words());
+    }
+    Some(words)
 }
 
 pub(crate) fn percent(share: f64) -> String {

@@ -101,7 +101,7 @@ fn about(path: &Path) -> String {
 }
 
 /// A time in one unit, without the lower digits.
-fn rough(seconds: u64) -> String {
+pub(super) fn rough(seconds: u64) -> String {
     match seconds {
         0..=119 => format!("{seconds} s"),
         120..=7199 => format!("{} min", seconds / 60),

@@ -18,6 +18,7 @@ pub(crate) mod record;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod rings;
+mod running;
 pub(crate) mod scrub;
 pub(crate) mod slow;
 pub(crate) mod state;

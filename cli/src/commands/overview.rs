@@ -8,7 +8,7 @@ use fdr_formats::{Source, TraceInfo};
 use super::{Headings, Status, Traces};
 use crate::calls::findings::{self, Findings};
 use crate::calls::query::Query;
-use crate::calls::words::{same_cause, sentence};
+use crate::calls::words::{cpu_time, idle, same_cause, sentence};
 use crate::report::all::ALL;
 use crate::report::names::name_of;
 use crate::report::query::Key;
@@ -29,9 +29,10 @@ const MAX_RECORDS: u64 = 5_000_000;
 
 const HELP: &str = "\
 One screen: what ended the recording, the tasks, the functions with the most
-self time, what threads waited for, what is missing, and the causes of slow
-calls. `fdr TRACE` is the same. fdr report, fdr slow and fdr view show all of
-it. In a trace of more than five million records, fdr slow looks for slow calls.
+self time, what threads waited for, what is missing, the causes of slow calls,
+and, if threads' states are known, how much CPU time is in no traced call. `fdr
+TRACE` is the same. fdr report, fdr slow and fdr view show all of it. In a trace
+of more than five million records, fdr slow looks for slow calls.
 
 Examples:
   fdr overview app.fdr
@@ -125,13 +126,11 @@ fn tasks_of(trace: &Path, source: &dyn Source) -> anyhow::Result<Tasks> {
 
 /// The causes of slow calls, each in a few lines.
 fn write_causes(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyhow::Result<()> {
-    if found.list.is_empty() {
-        return Ok(writeln!(
-            out,
-            "\nNo call is far slower than its function usually is."
-        )?);
-    }
-    writeln!(out, "\nSlow calls:")?;
+    let heading = match found.list.is_empty() {
+        true => "No call is far slower than its function usually is.",
+        false => "Slow calls:",
+    };
+    writeln!(out, "\n{heading}")?;
     for finding in &found.list {
         let took = |ticks| ui::duration(info.clock.nanos(fdr_formats::Ticks(ticks)).0);
         let name = ui::clean(&name_of(info, finding.call.function)).into_owned();
@@ -143,6 +142,9 @@ fn write_causes(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyh
             sentence(info, finding)
         );
         writeln!(out, "{}", ui::paragraph(&line, 4))?;
+    }
+    for line in [idle(info, found), cpu_time(info, found)].iter().flatten() {
+        writeln!(out, "\n{}", ui::paragraph(line, 2))?;
     }
     Ok(())
 }

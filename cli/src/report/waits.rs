@@ -250,6 +250,12 @@ pub(crate) struct WaitRows {
 }
 
 impl WaitRows {
+    /// Whether a thread waited for a lock.
+    pub(crate) fn has_holders(&self) -> bool {
+        let ended = self.rows.iter().any(|row| !row.holders.is_empty());
+        ended || self.open.iter().any(|wait| wait.holder.is_some())
+    }
+
     /// The rows of a trace whose last moment is `end`.
     ///
     /// # Errors

@@ -2,6 +2,7 @@
 //! process's mappings. So the user need not know the program's folder or environment, and the files may have lost
 //! their names.
 
+use std::cmp::Reverse;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -33,6 +34,15 @@ pub(crate) struct Mapped {
     pub(crate) ring: Ring,
     /// The ring's file, as it was opened.
     pub(crate) file: File,
+}
+
+/// A process that records, as its ring describes it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Recorder {
+    pub(crate) process: u32,
+    pub(crate) program: String,
+    /// Unix time in ns.
+    pub(crate) started_ns: u64,
 }
 
 /// What a ring is opened for.
@@ -77,7 +87,31 @@ pub(crate) fn rings(process: u32, what: RingAccess) -> anyhow::Result<Vec<Mapped
     }
 }
 
-/// The same; `None` if the process has only begun to make its ring.
+/// The processes that record and that this user may look into, the newest first.
+pub(crate) fn recorders() -> Vec<Recorder> {
+    let mut found: Vec<Recorder> = Vec::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let process = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok());
+        let rings =
+            process.and_then(|process| Some((process, begun(process, RingAccess::Reading).ok()??)));
+        if let Some((process, rings)) = rings
+            && let Some(Mapped { ring, .. }) = rings.first()
+        {
+            found.push(Recorder {
+                process,
+                program: ring.program(),
+                started_ns: ring.started(),
+            });
+        }
+    }
+    found.sort_by_key(|recorder| Reverse((recorder.started_ns, recorder.process)));
+    found
+}
+
+/// As [`rings`]; `None` if the process has only begun to make its ring.
 fn begun(process: u32, what: RingAccess) -> anyhow::Result<Option<Vec<Mapped>>> {
     let (folder, maps) = mapped::maps(process).map_err(|error| why(process, &error))?;
     if maps.is_empty() {

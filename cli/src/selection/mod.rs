@@ -393,15 +393,20 @@ pub(crate) fn complain_of_none(option: &str, filter: &Filter, names: &[&str], wh
             "{option}: {name} has no figures of the whole run (--window: figures of the records)"
         ));
     }
-    let some = names.get(..MAX_NAMES).unwrap_or(names);
-    let globs = filter.includes().iter();
-    let near: Vec<&str> = globs.flat_map(|glob| nearest(some, glob, 3)).collect();
+    let near = nearest_names(filter, names);
     let near = match near.is_empty() {
         true => "it excludes all of them".to_owned(),
         false => format!("the nearest: {}", near.join(", ")),
     };
     let functions = ui::things(names.len() as u64, what);
     ui::complain(&format!("{option} matches none of {functions}; {near}"));
+}
+
+/// The names that the globs of a filter may have meant. Empty: the filter only excludes.
+pub(crate) fn nearest_names<'a>(filter: &Filter, names: &[&'a str]) -> Vec<&'a str> {
+    let some = names.get(..MAX_NAMES).unwrap_or(names);
+    let globs = filter.includes().iter();
+    globs.flat_map(|glob| nearest(some, glob, 3)).collect()
 }
 
 /// Whether functions are wanted; each is asked for once.

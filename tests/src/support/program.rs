@@ -13,6 +13,15 @@ use std::thread::{self, JoinHandle};
 use super::folder::Folder;
 use super::wait::{DEADLINE, until, within};
 
+/// The options of `unshare` for a container whose processes see no others.
+pub const CONTAINED: [&str; 5] = [
+    "--user",
+    "--map-root-user",
+    "--pid",
+    "--fork",
+    "--mount-proc",
+];
+
 /// A program that is about to be run.
 #[derive(Debug)]
 pub struct Program(Command);

@@ -14,7 +14,7 @@ use anyhow::bail;
 use clap::Args;
 use fdr_formats::writer::Target;
 
-use super::Status;
+use super::{Status, running};
 use crate::outputs::target;
 use crate::ring::find::{NO_PROCESS, process_number};
 use crate::selection::moment::seconds;
@@ -41,6 +41,7 @@ Every command that reads a trace also reads a ring:
 fdr report app.1234.5f0c.fdr-ring.
 
 Examples:
+  fdr dump                               the only program that records
   fdr dump 1234                          my_app.1234.snapshot-1.fdr, here
   fdr dump 1234 --every 10 --limit 6 -o traces/
   fdr dump app.1234.5f0c9a.fdr-ring      app.1234.5f0c9a.fdr, beside it
@@ -51,8 +52,9 @@ Examples:
 #[derive(Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The number of a running process; or ring files, or folders with rings of dead processes
-    #[arg(required = true, value_name = "PID|RING")]
+    /// The number of a running process; or ring files, or folders with rings of dead processes [default: the only
+    /// process that records]
+    #[arg(value_name = "PID|RING")]
     from: Vec<PathBuf>,
     /// The trace, or a folder for it [default: the ring's name, or PROGRAM.PID.snapshot-N, with the format's
     /// extension]
@@ -88,13 +90,15 @@ fn pause(text: &str) -> Result<Duration, &'static str> {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     // A file may have a number for a name: `./1234` is one.
     let number = |path: &PathBuf| path.to_str().and_then(|text| process_number(text).ok());
-    if let [from] = options.from.as_slice()
-        && let Some(number) = number(from)
-    {
+    let process = match options.from.as_slice() {
+        [from] => number(from).map(Some),
+        from => from.is_empty().then_some(None),
+    };
+    if let Some(named) = process {
         if options.remove {
             bail!("--remove is for the rings of processes that have ended");
         }
-        return process::run(options, number);
+        return process::run(options, running::or_only(named, "fdr dump")?);
     }
     if let Some(process) = options.from.iter().find(|from| number(from).is_some()) {
         let process = ui::path(process);

@@ -1,5 +1,7 @@
 //! `fdr slow`: the slowest calls, and where they spent the time that a usual call does not take.
 
+#[cfg(test)]
+mod idle_tests;
 mod show;
 #[cfg(test)]
 mod shown_tests;
@@ -49,6 +51,14 @@ more. The usual time of a function on the path is its mean in usual calls: those
 up to the p90. If fewer than five of these have records, the time is estimated
 from the p50 of the function.
 
+Calls in which a thread waits for work are left out, because an idle thread is
+no cause; a last line names their functions. These are calls in no other call
+but the loop of their thread, of functions that are called accept, dequeue,
+idle, next, park, poll, pop, receive, recv, select or wait, as next_job is. If
+states are known, the thread waited for nine tenths of the time; if not, next,
+poll and select do not count. A call that holds a lock for which another thread
+waits is shown. --calls, --over and --filter leave out none of them.
+
 If the call waited for a lock, a condition or a channel of fdr::sync for half of
 its time, the trace knows for what, and who held it.
 
@@ -58,6 +68,9 @@ in the sentence: the thread computed, was preempted by the thread that had its
 CPU, or by another process, or waited. There, an excess below 1 ms is no
 finding; and below 20 ms neither if the thread was preempted, or waited in a
 function whose usual calls wait: the system does that to any call now and then.
+
+There, a last line also says how much of the CPU time is in no traced call, in
+which thread and in which functions, if it is more than a tenth.
 
 arguments: those that the trace has of the call, and of calls on its path; of a
 span its fields.

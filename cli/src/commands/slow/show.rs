@@ -12,7 +12,7 @@ use crate::calls::findings::Findings;
 use crate::calls::query::ENOUGH_CALLS;
 use crate::calls::samples::Samples;
 use crate::calls::states::CallStates;
-use crate::calls::words::{percent, same_cause, sentence};
+use crate::calls::words::{cpu_time, idle, percent, same_cause, sentence};
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
@@ -38,7 +38,6 @@ pub(super) fn write_within(
              --over 10ms shows the calls that took so long, of any function"
         );
         writeln!(out, "{}", ui::wrap(&words, width, 0))?;
-        return Ok(());
     }
     for (at, finding) in found.list.iter().enumerate() {
         if at > 0 {
@@ -46,11 +45,14 @@ pub(super) fn write_within(
         }
         call(out, info, found, at, finding, width)?;
     }
-    if let Some(words) = hidden_in_words(info, found) {
-        writeln!(out, "\n{}", ui::wrap(&words, width, 0))?;
-    }
-    if let Some(words) = what_would_help(found) {
-        writeln!(out, "\n{}", ui::wrap(words, width, 0))?;
+    let lines = [
+        hidden_in_words(info, found),
+        idle(info, found),
+        cpu_time(info, found),
+        what_would_help(found).map(str::to_owned),
+    ];
+    for line in lines.iter().flatten() {
+        writeln!(out, "\n{}", ui::wrap(line, width, 0))?;
     }
     Ok(())
 }

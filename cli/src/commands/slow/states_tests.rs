@@ -7,7 +7,7 @@ use super::tests::{ALL, COMPACT, SERVE, Script, found, sentences, trace};
 use super::*;
 use crate::testing::MemoryTrace;
 
-const RUNNING: Option<State> = Some(State::Running);
+pub(super) const RUNNING: Option<State> = Some(State::Running);
 
 /// Thread 7 makes usual requests and a slow one, which takes a millisecond in `app::lock`. Thread 8 compacts meanwhile.
 /// Returns the moment at which the wait begins.
@@ -37,7 +37,7 @@ const LONG: Query<'_> = Query {
     ..ALL
 };
 
-fn switches(list: &[(u64, u64, u32, Option<State>)]) -> Schedule {
+pub(super) fn switches(list: &[(u64, u64, u32, Option<State>)]) -> Schedule {
     let switch = |&(time, thread, cpu, to): &(u64, u64, u32, Option<State>)| Switch {
         time: Ticks(time),
         thread: ThreadId(thread),

@@ -24,7 +24,7 @@ use self::reading::{RingSample, Watched};
 use self::screen::Screen;
 use self::table::Column;
 use self::view::{KeyAction, Page, View, filter_of};
-use super::{Status, ctl};
+use super::{Status, ctl, running};
 use crate::columns::Columns;
 use crate::report::json;
 use crate::ring::find::process_number;
@@ -58,6 +58,7 @@ d dump, ? all keys, q quit. Where standard output is no terminal, fdr prints
 one table.
 
 Examples:
+  fdr top                        the only program that records
   fdr top 1234
   fdr top 1234 --filter 'my_app::db::*' --sort p99
   fdr top 1234 --once            one table, of one second
@@ -67,9 +68,9 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
-    /// The process
+    /// The process [default: the only one that records]
     #[arg(value_name = "PID", value_parser = process_number)]
-    process: u32,
+    process: Option<u32>,
     /// Look every TIME, as 2 (seconds) or 500ms
     #[arg(long, value_name = "TIME", value_parser = pause, default_value = "1")]
     every: Duration,
@@ -111,13 +112,13 @@ fn named_filter(text: &str) -> Result<(String, fdr_formats::filter::Filter), Str
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let mut watched = Watched::new(options.process);
+    let process = running::or_only(options.process, "fdr top")?;
+    let mut watched = Watched::new(process);
     let first = watched.look()?;
     if !first.rings.iter().any(|ring| ring.reading.has_totals) {
         bail!(
-            "process {0} keeps no sums of its calls, because it was started with FDR_KEEP=0 (the default of formats \
-             other than xray): start it with FDR_KEEP=1ns; fdr dump {0} makes a trace of its records",
-            options.process
+            "process {process} keeps no sums of its calls, because it was started with FDR_KEEP=0 (the default of \
+             formats other than xray): start it with FDR_KEEP=1ns; fdr dump {process} makes a trace of its records"
         );
     }
     let page = match options.threads {
@@ -131,7 +132,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     } else if options.once || is_dumb || !io::stdout().is_terminal() {
         thread::sleep(options.every);
         let now = watched.look()?;
-        let picture = between(options.process, &first, &now);
+        let picture = between(process, &first, &now);
         ui::print(|out| write(out, &view, &picture))?;
     } else {
         live(&mut watched, first, view)?;
@@ -154,7 +155,7 @@ fn documents(
     for _ in 0..most {
         thread::sleep(options.every);
         let now = watched.look()?;
-        let mut picture = between(options.process, &before, &now);
+        let mut picture = between(watched.process, &before, &now);
         let rows = view.rows(&picture).into_iter().cloned().collect();
         let threads = view.threads(&picture).into_iter().cloned().collect();
         (picture.functions, picture.threads) = (rows, threads);
