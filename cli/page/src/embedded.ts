@@ -236,16 +236,16 @@ export class Embedded implements Source {
 
   /** The slow calls of the whole trace, or those of them that are in a stretch. */
   async slow(nth: number, marked: Marked): Promise<Slow> {
-    const calls = this.head.slow[nth]?.calls ?? [];
+    const all = this.head.slow[nth] ?? { calls: [], waits_for_work: [] };
     const { from_ns, to_ns } = marked;
-    if (from_ns === undefined || to_ns === undefined) return { calls };
+    if (from_ns === undefined || to_ns === undefined) return all;
     const is_in = (since: number | null, total: number): boolean => since !== null && since >= from_ns && since + total <= to_ns;
     const note = "This file has the slow calls of the whole trace alone: those of them that are in the stretch.";
-    return { calls: calls.filter((call) => is_in(call.since_first_ns, call.total_ns)), note };
+    return { calls: all.calls.filter((call) => is_in(call.since_first_ns, call.total_ns)), waits_for_work: [], note };
   }
 
   async why(): Promise<Slow> {
-    return { calls: [] };
+    return { calls: [], waits_for_work: [] };
   }
 
   async details(nth: number, call: Call): Promise<Details> {

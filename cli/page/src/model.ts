@@ -254,6 +254,8 @@ export interface Finding {
 /** What `fdr slow --json` says. */
 export interface Slow {
   calls: Finding[];
+  /** Functions in which threads wait for work: their slow calls are left out. */
+  waits_for_work: { function: string; calls: number; total_ns: number }[];
   /** What has to be said of the list. */
   note?: string;
 }

@@ -4,7 +4,7 @@
 import { el } from "./dom";
 import { clean, duration, things } from "./format";
 import { Host, marked, stretch } from "./host";
-import { Call, Finding } from "./model";
+import { Call, Finding, Slow } from "./model";
 
 export async function slow(host: Host): Promise<Node[]> {
   const { stage, source } = host;
@@ -19,9 +19,19 @@ export async function slow(host: Host): Promise<Node[]> {
     found.push(el("h2", { tabindex: -1, class: "soft" }, `${clean(trace.file)}: ${words}: ${head}`));
     if (answer.note) found.push(el("p", { class: "soft" }, answer.note));
     for (const call of answer.calls) found.push(one(host, nth, call));
+    found.push(...waits_for_work(answer));
   }
   if (found.length === 0) found.push(el("p", { class: "soft" }, "The calls have no times, so none of them is slow."));
   return found;
+}
+
+/** The functions whose slow calls are left out, because threads wait for work in them. */
+function waits_for_work({ waits_for_work: idle }: Slow): Node[] {
+  if (idle.length === 0) return [];
+  const MAX = 3;
+  const names = idle.slice(0, MAX).map((of) => `${clean(of.function)} (${things(of.calls, "call")}, ${duration(of.total_ns)})`);
+  if (idle.length > MAX) names.push(things(idle.length - MAX, "other"));
+  return [el("p", { class: "soft" }, `Calls that wait for work are left out: ${names.join(", ")}`)];
 }
 
 function one(host: Host, nth: number, call: Finding): HTMLElement {

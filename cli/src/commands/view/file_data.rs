@@ -95,6 +95,14 @@ struct RowOf {
 #[derive(Deserialize, Serialize)]
 pub(super) struct SlowCalls {
     calls: Vec<SlowCall>,
+    waits_for_work: Vec<IdleFunction>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct IdleFunction {
+    function: String,
+    calls: u64,
+    total_ns: u64,
 }
 
 #[derive(Deserialize, Serialize)]
