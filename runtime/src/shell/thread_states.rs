@@ -72,15 +72,20 @@ impl ThreadStates {
             ));
             return SUMS_NS;
         }
-        let switch_ns = schedule::measure_switch_ns();
         match schedule::begin_late(ring, &program_threads) {
             Ok(events) => {
-                let now = Reading::new(ring);
-                self.late = Some((events, Account::new(switch_ns, now)));
+                let account = Account::new(schedule::measure_switch_ns(), Reading::new(ring));
+                self.late = Some((events, account));
                 self.tries = 0;
             }
             Err(NotBegun::ThreadsBegan) => self.tries -= 1,
             Err(NotBegun::NoSpace) => self.tries = 0,
+            Err(NotBegun::TooManyThreads) => {
+                self.tries = 0;
+                messages::info(format_args!(
+                    "FDR_SCHED: there are too many threads to begin with their states; FDR_SCHED=1 begins before them"
+                ));
+            }
             Err(NotBegun::Refused(errno)) => {
                 self.tries = 0;
                 ring.give_schedule();
