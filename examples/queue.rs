@@ -37,7 +37,7 @@ impl Server {
             return;
         }
         self.waiting.push_back(request);
-        fdr::counter!("waiting", self.waiting.len());
+        fdr::gauge!("waiting", self.waiting.len());
     }
 
     #[traced]
@@ -46,7 +46,7 @@ impl Server {
             // A call without a function; it ends with the value.
             let _span = fdr::span!("render", id = request.id);
             self.bytes += request.path.bytes().map(u64::from).sum::<u64>();
-            fdr::counter!("waiting", self.waiting.len());
+            fdr::gauge!("waiting", self.waiting.len());
         }
     }
 }

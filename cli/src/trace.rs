@@ -22,7 +22,12 @@ pub(crate) fn occasion(info: &TraceInfo) -> Cow<'_, str> {
         "control" => "by fdr ctl",
         "killed" => "after the process had ended without a dump (kill -9, _exit)",
         "snapshot" => "by fdr, beside the process",
-        _ => return reason,
+        other => {
+            return match other.strip_prefix("call: ") {
+                Some(why) => Cow::Owned(format!("by call ({why})")),
+                None => reason,
+            };
+        }
     };
     Cow::Borrowed(words)
 }

@@ -104,11 +104,17 @@ pub use no_private as private;
 
 pub use api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 pub use config::{Clock, Config, Log, Mode};
+/// The old name of [`gauge!`].
+#[doc(hidden)]
+pub use gauge as counter;
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 pub use off::{
-    Span, Spawned, disable, dump, dump_to, enable, is_enabled, set_filter, spawned, statistics,
+    Span, Spawned, disable, dump, dump_because, dump_to, enable, is_enabled, mark, set_filter,
+    spawned, statistics,
 };
 #[cfg(all(feature = "record", target_os = "linux"))]
-pub use on::{disable, dump, dump_to, enable, is_enabled, set_filter, statistics};
+pub use on::{
+    disable, dump, dump_because, dump_to, enable, is_enabled, mark, set_filter, statistics,
+};
 #[cfg(all(feature = "record", target_os = "linux"))]
 pub use private::{Span, Spawned, spawned};

@@ -42,7 +42,7 @@ macro_rules! event {
 
 /// Records nothing, because the recorder is compiled out.
 #[macro_export]
-macro_rules! counter {
+macro_rules! gauge {
     ($name:literal, $value:expr $(,)?) => {
         $crate::__fdr_unused!(, value = $value)
     };
@@ -194,6 +194,33 @@ pub fn is_enabled() -> bool {
 /// ```
 pub fn dump() -> Result<Dump, Error> {
     Err(Error::CompiledOut)
+}
+
+/// Writes no file: the recorder is compiled out.
+///
+/// # Errors
+/// [`Error::CompiledOut`], always: there is no file to name.
+///
+/// # Examples
+/// ```
+/// assert_eq!(fdr::dump_because("lost"), Err(fdr::Error::CompiledOut));
+/// ```
+pub fn dump_because(_why: &str) -> Result<Dump, Error> {
+    Err(Error::CompiledOut)
+}
+
+/// Marks nothing, because the recorder is compiled out.
+///
+/// # Errors
+/// None in this build.
+///
+/// # Examples
+/// ```
+/// fdr::mark("warm")?;
+/// # Ok::<(), fdr::Error>(())
+/// ```
+pub fn mark(_name: &str) -> Result<(), Error> {
+    Ok(())
 }
 
 /// Writes nothing: the recorder is compiled out.

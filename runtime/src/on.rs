@@ -113,7 +113,37 @@ pub fn is_enabled() -> bool {
 /// # Ok::<(), fdr::Error>(())
 /// ```
 pub fn dump() -> Result<Dump, Error> {
-    control::dump()
+    control::dump(None)
+}
+
+/// As [`dump`], and the trace says why: `fdr info` and all other commands show these words. They are one line of 64
+/// bytes at most.
+///
+/// # Errors
+/// The errors of [`dump`]. [`Error::Configuration`] if the words have another form.
+///
+/// # Examples
+/// ```no_run
+/// let dump = fdr::dump_because("checkout lost its cart")?;
+/// # Ok::<(), fdr::Error>(())
+/// ```
+pub fn dump_because(why: &str) -> Result<Dump, Error> {
+    control::dump(Some(why))
+}
+
+/// Gives this moment a name, as `fdr ctl mark` does from outside. Commands take the name for a time: `fdr report --since
+/// NAME`. The newest 32 names stay. A name is one line of 64 bytes at most. Without a recorder nothing is marked.
+///
+/// # Errors
+/// [`Error::Configuration`] if the name has another form, or with `FDR_MODE=stream`.
+///
+/// # Examples
+/// ```
+/// fdr::mark("warm")?;
+/// # Ok::<(), fdr::Error>(())
+/// ```
+pub fn mark(name: &str) -> Result<(), Error> {
+    control::mark(name)
 }
 
 /// Writes a trace of this moment to `writer`, such as the body of a debug endpoint's answer. The format is

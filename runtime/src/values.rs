@@ -103,7 +103,7 @@ impl<T: Scalar + ?Sized> Scalar for &T {}
 impl<T: Scalar + ?Sized> Scalar for &mut T {}
 /// What the value of a counter may be.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` is no value of a counter",
+    message = "`{Self}` is no value of a gauge",
     label = "numbers are",
     note = "`fdr::event!` takes other values as fields"
 )]

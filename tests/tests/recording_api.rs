@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program, fdr, verify};
 use fdr_tests::support::trace::Trace;
 
 fn api(folder: &Folder, variables: &str, way: &str) -> Outcome {
@@ -41,6 +41,30 @@ fn edges(trace: &Trace) -> String {
 
 fn called(trace: &Trace) -> Vec<String> {
     trace.calls().into_keys().collect()
+}
+
+#[test]
+fn a_program_names_moments_and_dumps() {
+    let folder = Folder::new("api-named");
+    let outcome = api(&folder, "", "named");
+    let trace = dumped(&outcome, "because");
+    assert_eq!(trace.info.reason, "call: the cart is lost");
+    let moments = trace.info.moments.iter();
+    let names: Vec<&str> = moments.clone().map(|moment| &*moment.name).collect();
+    assert_eq!(names, ["warm", "hot", "warm"]);
+    let times: Vec<_> = moments.map(|moment| moment.time).collect();
+    assert!(times.is_sorted());
+    // The first one is behind the first call, and before the second one.
+    let calls = &trace.threads[0].times;
+    assert!(calls[1] < times[0].0 && times[0].0 < calls[2]);
+    assert!(
+        outcome.stderr.contains("; the cart is lost"),
+        "{}",
+        outcome.stderr
+    );
+    let path = facts::only_line(&outcome.stdout, "because")[2].clone();
+    let info = fdr(&["info".as_ref(), path.as_ref()]);
+    assert!(info.contains("by call (the cart is lost)"), "{info}");
 }
 
 #[test]

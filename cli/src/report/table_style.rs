@@ -26,7 +26,8 @@ pub(super) fn when(info: &TraceInfo, ends_early: bool) -> &'static str {
         "killed" => "when it was killed",
         reason if reason.starts_with("crash: ") => "when it crashed",
         reason if reason.starts_with("panic") => "at the panic",
-        "signal" | "call" | "control" | "snapshot" => "when it was dumped",
+        reason if reason.starts_with("call") => "when it was dumped",
+        "signal" | "control" | "snapshot" => "when it was dumped",
         _ => "at the end",
     }
 }

@@ -46,21 +46,21 @@ macro_rules! event {
     };
 }
 
-/// Records the value of a counter: a number that changes. Its name is made as for an [`event!`](crate::event).
+/// Records the value of a number that goes up and down. Its name is made as for an [`event!`](crate::event).
 ///
 /// # Examples
 /// ```
 /// let queue = vec![1, 2, 3];
-/// fdr::counter!("queue", queue.len());
+/// fdr::gauge!("queue", queue.len());
 /// ```
 #[macro_export]
-macro_rules! counter {
+macro_rules! gauge {
     ($name:literal, $value:expr $(,)?) => {
         match $crate::__fdr_event_site!($name event) {
-            __fdr_counter => {
-                if $crate::private::is_on(__fdr_counter) {
+            __fdr_gauge => {
+                if $crate::private::is_on(__fdr_gauge) {
                     $crate::private::event(
-                        __fdr_counter,
+                        __fdr_gauge,
                         $crate::private::Form::Counter,
                         $crate::private::Level::NotKnown,
                         &[(

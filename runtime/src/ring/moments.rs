@@ -1,4 +1,4 @@
-//! The named moments of a ring (`fdr_formats::ring::moments`): how the dumper adds one, and how the process reads
+//! The named moments of a ring (`fdr_formats::ring::moments`): how one is added, and how the process reads
 //! them. Reading is async-signal-safe. This file must never be used by a thread that records.
 
 use fdr_formats::moments::{MAX, MAX_BYTES};
@@ -24,7 +24,7 @@ impl Copy {
     }
 }
 
-/// Adds a moment, and returns its number. The oldest one gives way if there is no place. Only the dumper calls this.
+/// Adds a moment, and returns its number. The oldest one gives way if there is no place. No other call may run meanwhile.
 pub(crate) fn add(moments: &Moments, ticks: u64, name: &str) -> u64 {
     let number = newest(moments).saturating_add(1);
     let Some(to) = moments.get(place(number)) else {

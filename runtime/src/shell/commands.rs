@@ -9,17 +9,16 @@ use fdr_formats::filter::Filter;
 use fdr_formats::model::RecordingCost;
 use fdr_formats::ring::control::{self, COMMAND_SIZE, Kind};
 use fdr_formats::text::owned;
-use fdr_formats::{duration, moments, text, trigger};
+use fdr_formats::{duration, text, trigger};
 
 use super::sites::TableHandle;
 use super::state::State;
-use super::{budget, connection, dumping, statistics, trace_paths, triggers};
+use super::{budget, connection, dumping, marks, statistics, trace_paths, triggers};
 use crate::api::Statistics;
-use crate::clock;
 use crate::config::{Mode, word};
 use crate::recorder;
 use crate::ring::layout::Control;
-use crate::ring::{self, Ring, totals};
+use crate::ring::{Ring, totals};
 use crate::sys::thread::SharedWord;
 
 /// The time of the last command `keep`, ns. [`NO_COMMAND`] = there was none, and `FDR_KEEP` holds.
@@ -94,21 +93,9 @@ fn obey(
             Err(error) => Err(format!("{error}")),
         },
         Kind::Status => Ok(status(ring, state, table)),
-        Kind::Mark => mark(ring, state, text),
+        Kind::Mark => marks::add(ring, state, text),
         Kind::Trigger => trigger(state, table, text),
     }
-}
-
-fn mark(ring: &Ring, state: &State, text: &str) -> Result<String, String> {
-    let name = moments::parse(text)?;
-    if state.config.mode == Mode::Stream {
-        return Err(owned(
-            "a stream has no place for marks: FDR_MODE=ring has one",
-        ));
-    }
-    let ticks = clock::read(state.chosen.kind).ticks;
-    let number = ring::moments::add(ring.moments(), ticks, name);
-    Ok(format!("mark {number}: {name}"))
 }
 
 fn trigger(state: &State, table: TableHandle, text: &str) -> Result<String, String> {

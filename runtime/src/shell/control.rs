@@ -4,11 +4,13 @@
 use std::io::Write;
 
 use fdr_formats::filter::Filter;
+use fdr_formats::moments;
+use fdr_formats::text::owned;
 
 use super::config::Settings;
 use super::sites::table;
 use super::state::state;
-use super::{answers, dumping, failures, guest, install, statistics, triggers, units};
+use super::{answers, dumping, failures, guest, install, marks, statistics, triggers, units};
 use crate::api::{Dump, Error, Failure, Statistics};
 use crate::config::Config;
 use crate::messages;
@@ -169,12 +171,33 @@ pub(crate) fn is_enabled() -> bool {
     }
 }
 
-pub(crate) fn dump() -> Result<Dump, Error> {
+/// `why`: what the program says of it, if anything.
+pub(crate) fn dump(why: Option<&str>) -> Result<Dump, Error> {
+    let why = why.map(moments::parse).transpose();
+    let why = why.map_err(Error::Configuration)?;
     if let Some(host) = recorder::host() {
-        return guest::ask(host, Operation::Dump, "")
+        return guest::ask(host, Operation::Dump, why.unwrap_or_default())
             .and_then(|text| answers::decode_dump(&text).ok_or_else(answers::garbled));
     }
-    dumping::dump(state().ok_or_else(dumping::not_up)?, table(), "call")
+    let reason = match why {
+        Some(why) => format!("call: {why}"),
+        None => owned("call"),
+    };
+    dumping::dump(state().ok_or_else(dumping::not_up)?, table(), &reason)
+}
+
+pub(crate) fn mark(name: &str) -> Result<(), Error> {
+    if let Some(host) = recorder::host() {
+        return guest::ask(host, Operation::Mark, name).map(drop);
+    }
+    sys::process::notice_child();
+    match recorder::ring().filter(|ring| !ring.is_lost()).zip(state()) {
+        Some((ring, state)) => {
+            let marked = marks::add(ring, state, name);
+            marked.map(drop).map_err(Error::Configuration)
+        }
+        None => moments::parse(name).map(drop).map_err(Error::Configuration),
+    }
 }
 
 /// Makes a whole trace in a file without a name, and copies it to `writer`.
@@ -230,7 +253,11 @@ pub(crate) fn answer(operation: Operation, argument: &str) -> Result<String, Err
         }
         Operation::SetFilter => set_filter(argument).map(|on| on.to_string()),
         Operation::IsEnabled => Ok(u8::from(is_enabled()).to_string()),
-        Operation::Dump => dump().map(|dump| answers::encode_dump(&dump)),
+        Operation::Dump => {
+            let why = Some(argument).filter(|why| !why.is_empty());
+            dump(why).map(|dump| answers::encode_dump(&dump))
+        }
+        Operation::Mark => mark(argument).map(|()| String::new()),
         Operation::DumpUnnamed => dump_unnamed()
             .map(|(trace, dump)| format!("{} {}", trace.into_text(), answers::encode_dump(&dump))),
         Operation::Statistics => Ok(answers::encode_statistics(&statistics())),

@@ -167,10 +167,9 @@ pub(crate) fn dump_with(
 }
 
 fn print_written(table: TableHandle, dump: &Dump, replaced: bool, reason: &str) {
-    let why = match reason.strip_prefix("trigger ") {
-        Some(why) => format!("; {why}"),
-        None => String::new(),
-    };
+    let why = ["trigger ", "call: "].into_iter();
+    let why = why.filter_map(|kind| reason.strip_prefix(kind)).next();
+    let why = why.map_or_else(String::new, |why| format!("; {why}"));
     messages::trace_was_written();
     let (records, overwritten, dropped) = (dump.records, dump.overwritten, dump.dropped);
     messages::warn(format_args!(

@@ -12,7 +12,7 @@
 //! | other copies, panics | `answers`, `panics`, `guest` |
 //! | dumps | `dumping`, `dump_signal`, `end_signals`, `triggers` |
 //! | streams | `connection`, `stream`, `last_thread` |
-//! | traces | `handover` (work for the dumper), `failures`, `trace_info`, `trace_paths` |
+//! | traces | `handover` (work for the dumper), `marks` (named moments), `failures`, `trace_info`, `trace_paths` |
 //! | sites | `names`, `sites` (the table), `units`, `waits` |
 //! | state | `state` |
 //! | clocks | `calibrate`, `skew`, `clock_faults` |
@@ -26,7 +26,7 @@
 //! | `start::at_load` | the loader |
 //! | `control::enable`, `control::disable`, `control::is_enabled` | the program by the API, or a guest |
 //! | `control::set_filter`, `control::statistics` | the same |
-//! | `control::dump`, `control::dump_unnamed` | the same |
+//! | `control::dump`, `control::dump_unnamed`, `control::mark` | the same |
 //! | `control::attach_c`, `guest::adopt` | another copy of the recorder |
 //! | `units::register`, `units::is_up` | the crate `fdr-tracing`, by `dynamic` |
 //! | `waits::id_of` | a thread that records and is about to wait |
@@ -62,6 +62,7 @@ mod handover;
 mod identity;
 mod install;
 mod last_thread;
+mod marks;
 mod memory_limits;
 mod names;
 #[cfg(not(feature = "stream"))]

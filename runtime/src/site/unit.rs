@@ -141,11 +141,14 @@ pub(crate) enum Operation {
     Statistics = 6,
     /// Dumps into a file without a name. The reply holds its descriptor, which the guest then owns.
     DumpUnnamed = 7,
+    Mark = 8,
 }
 
 impl Operation {
     pub(crate) fn from_raw(raw: u32) -> Option<Operation> {
-        use Operation::{Disable, Dump, DumpUnnamed, Enable, IsEnabled, SetFilter, Statistics};
+        use Operation::{
+            Disable, Dump, DumpUnnamed, Enable, IsEnabled, Mark, SetFilter, Statistics,
+        };
         [
             Enable,
             Disable,
@@ -154,6 +157,7 @@ impl Operation {
             Dump,
             Statistics,
             DumpUnnamed,
+            Mark,
         ]
         .into_iter()
         .find(|&operation| operation as u32 == raw)

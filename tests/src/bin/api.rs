@@ -59,10 +59,38 @@ fn main() {
         "broken" => broken(),
         "chosen" => chosen(),
         "late" => late(),
+        "named" => named(),
         "handed" => handed(),
         "unwritable" => unwritable(),
         other => panic!("no such way: {other:?}"),
     }
+}
+
+/// Names a moment and a dump, before the recorder is up and afterwards.
+fn named() {
+    assert_eq!(fdr::mark("nowhere"), Ok(()));
+    assert!(matches!(
+        fdr::mark("two\nlines"),
+        Err(Error::Configuration(_))
+    ));
+    assert_eq!(fdr::enable(), Ok(4));
+    work(1);
+    for name in ["warm", "hot", "warm"] {
+        assert_eq!(fdr::mark(name), Ok(()));
+        work(2);
+    }
+    assert!(matches!(fdr::mark(" "), Err(Error::Configuration(_))));
+    assert!(matches!(
+        fdr::dump_because(""),
+        Err(Error::Configuration(_))
+    ));
+    let dump = fdr::dump_because("the cart is lost").expect("a trace");
+    println!(
+        "because {} {} {}",
+        dump.threads,
+        dump.records,
+        dump.path.display()
+    );
 }
 
 fn tour() {

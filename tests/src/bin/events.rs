@@ -33,7 +33,7 @@ fn round(number: u64) {
         even = number.is_multiple_of(2),
         name = "a round"
     );
-    fdr::counter!("rounds", number);
+    fdr::gauge!("rounds", number);
     let _short = fdr::span!("without fields");
 }
 
@@ -52,7 +52,7 @@ fn every_form() {
     };
     println!("left {}", leaves().is_none());
     fdr::event!("left out", value = evaluated());
-    fdr::counter!("left out too", evaluated());
+    fdr::gauge!("left out too", evaluated());
     let _span = fdr::span!("span left out", value = evaluated());
 }
 

@@ -18,7 +18,7 @@ fn work(number: u32) -> Option<u32> {
     ::fdr::event!("forms", number, value = SITE, other = site, text, debug = ?Some(number), %number, only_here,);
     ::fdr::event!("borrows", value = r#type[0], all = ?r#type);
     r#type[0] = 2;
-    ::fdr::counter!("queue", number);
+    ::fdr::gauge!("queue", number);
     ::fdr::counter!("behind a comma", r#type.len(),);
     let _span = ::fdr::span!("span", path = "/", number);
     let plain: ::fdr::Span = ::fdr::span!("plain");
@@ -37,7 +37,7 @@ fn work(number: u32) -> Option<u32> {
     if number == 1 {
         ::fdr::event!("an expression", number)
     } else {
-        ::fdr::counter!("another", 1)
+        ::fdr::gauge!("another", 1)
     }
     Some(number)
 }

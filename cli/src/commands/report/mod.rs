@@ -71,7 +71,7 @@ know their threads' states. Time without a known state counts for none of the
 three; - if no state is known at all. In figures of the whole run, the shares
 are those of the calls with records.
 
-Events and counters (fdr::event!, fdr::counter!) have tables of their own below:
+Events and counters (fdr::event!, fdr::gauge!) have tables of their own below:
 those whose notes are in the trace, in the whole trace or in the window. The
 rate is that over the time of the trace. fdr replay --records shows each.
 

@@ -112,7 +112,7 @@ fn main() {
     let (id, path) = (7_u32, std::path::Path::new("x"));
     fdr::event!("accepted", id, bytes = 512, path = ?path);
     fdr::event!(warn: "queue full", limit = 1 << 10, ratio = 0.5, %id);
-    fdr::counter!("queue", store.names.len());
+    fdr::gauge!("queue", store.names.len());
     let _span = fdr::span!("all", id);
     println!("{} {}", store.insert(0, "one"), store.insert(0, "three"));
     println!("{} {:?}", store.count(), store.longest());

@@ -77,7 +77,7 @@ fn errno() -> *mut i32 {
 /// All that a thread says beside its calls, in the block of that number.
 pub(crate) fn block(walk: &mut Walk<'_>, serial: u64) {
     fdr::event!("noted", serial, check = course::check(serial), text = %serial);
-    fdr::counter!("counted", serial);
+    fdr::gauge!("counted", serial);
     let held = (serial % LOCKS == LOCKS - 1)
         .then(|| lock(serial))
         .flatten();
