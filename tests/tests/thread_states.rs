@@ -14,6 +14,7 @@ use serde_json::Value;
 
 const VARIABLES: &str = "FDR_SCHED=1 FDR_OUT=out/";
 const BY_DEFAULT: &str = "FDR_SCHED=auto FDR_LOG=info";
+const NONE: &str = "so no states of threads are recorded";
 pub(super) const REFUSED: &str = "FDR_SCHED: the kernel tells no context switches";
 
 fn states(folder: &Folder, arguments: &[&str], variables: &str) -> Outcome {
@@ -66,7 +67,8 @@ fn switches(trace: &Path) -> u64 {
 fn has_states(trace: &Path, stderr: &str) -> bool {
     verify(trace);
     let has = switches(trace) > 0;
-    assert_eq!(has, !stderr.contains(REFUSED), "{stderr}");
+    let says_why = [REFUSED, NONE].iter().any(|words| stderr.contains(words));
+    assert_eq!(has, !says_why, "{stderr}");
     has
 }
 
@@ -312,13 +314,44 @@ fn costly_states_end_by_default() {
 
 #[test]
 fn programs_are_not_ended_for_states() {
-    for (mode, words) in [
-        ("forbidden", "filter of system calls"),
-        ("refused", "only its sums"),
-    ] {
+    for mode in ["forbidden", "refused"] {
         let folder = Folder::new("states-forbidden");
         let outcome = states(&folder, &[mode], BY_DEFAULT).ok();
-        assert!(outcome.stderr.contains(words), "{outcome:?}");
-        assert_eq!(switches(&only(&folder, ".fdr")), 0);
+        assert!(
+            outcome.stderr.contains("filter of system calls"),
+            "{outcome:?}"
+        );
+        assert!(!has_states(&only(&folder, ".fdr"), &outcome.stderr));
+    }
+}
+
+#[test]
+fn limits_of_a_process_are_kept() {
+    for limit in ["-n 30", "-l 16"] {
+        let folder = Folder::new("states-limits");
+        let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        let program = Program::in_shell(&script, env!("CARGO_BIN_EXE_states"), &folder);
+        let program = program.set(VARIABLES).set("FDR=1").set(BY_DEFAULT);
+        let outcome = program.run().ok();
+        assert!(outcome.stderr.contains(NONE), "{limit}: {outcome:?}");
+        assert!(!has_states(&only(&folder, ".fdr"), &outcome.stderr));
+    }
+}
+
+#[test]
+fn states_begin_while_threads_and_children_come_and_go() {
+    for _ in 0..3 {
+        let folder = Folder::new("states-churn");
+        let outcome = states(&folder, &["churn"], &format!("FDR=1 {BY_DEFAULT}")).ok();
+        let words: Vec<u64> = outcome
+            .stdout
+            .split_whitespace()
+            .map(|word| word.parse().expect("a number"))
+            .collect();
+        let [threads, children, programs] = words[..] else {
+            panic!("{outcome:?}")
+        };
+        assert!(threads > 0 && children > 0 && programs > 0, "{outcome:?}");
+        verify(&only(&folder, ".1.fdr"));
     }
 }

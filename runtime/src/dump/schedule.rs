@@ -1,7 +1,7 @@
 //! The states of threads: from the kernel's buffers into the ring, and from the ring into traces. The dumper empties the
 //! buffers from time to time, and so does each dump. It must never wait for a thread of the program.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -29,11 +29,23 @@ static LOADED: OnceLock<Vec<Module>> = OnceLock::new();
 /// How often a thread tries to hold the buffers before it goes without.
 const TRIES: u32 = 1000;
 
-/// The least that a recorded context switch is assumed to cost, ns.
-const MIN_SWITCH_NS: u64 = 500;
+/// Counts of [`ended_and_lost`].
+static ENDED: AtomicU64 = AtomicU64::new(0);
+static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Threads times CPUs from which states do not begin late. An event takes about 10 µs and 1 KiB of the kernel.
-const MAX_EVENTS: usize = 8192;
+/// The least that a recorded context switch is assumed to cost, and its cost if it can't be measured, ns.
+const MIN_SWITCH_NS: u64 = 500;
+const DEFAULT_SWITCH_NS: u64 = 2000;
+
+/// The kinds of samples.
+const SAMPLED: [Watched; 2] = [Watched::Time, Watched::PageFaults];
+
+/// The most events of late states. To open one takes the dumper about 10 µs.
+const MAX_EVENTS: u64 = 2048;
+/// Buffers of late states take one part in this many of the memory that the process may lock. It may need the rest.
+const PART_OF_LOCKED: u64 = 4;
+/// Pages of a buffer of late states. The first number that fits is taken.
+const LATE_PAGES: [usize; 3] = [16, 4, 1];
 
 /// The number of the CPU among the fields of a thread's `stat`, counted from its state. Source: proc(5).
 const STAT_CPU: usize = 36;
@@ -65,7 +77,8 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
             buffers.append(&mut more);
         }
     }
-    note_modules(ring, &buffers);
+    note_loaded();
+    give_modules(ring, &buffers);
     let kind = Kind::from_raw(ring.header().clock.load(Ordering::Relaxed));
     let cpu = clock::read(kind).cpu & CPU_MASK;
     let now_ns = clock::monotonic_raw_ns();
@@ -84,11 +97,16 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
     Some(Source::Switches)
 }
 
-/// Stores the files that are loaded into the program, if the buffers have samples.
-fn note_modules(ring: &Ring, buffers: &[Buffer]) {
+/// Notes which files are loaded into the program. Must never be called where the loader's lock may be held by a thread
+/// that waits.
+pub(crate) fn note_loaded() {
+    let _ = LOADED.get_or_init(modules::all);
+}
+
+/// Stores the files that were loaded into the program, if the buffers have samples.
+fn give_modules(ring: &Ring, buffers: &[Buffer]) {
     let is_sampled = |buffer: &Buffer| buffer.watched != Watched::Switches;
-    if buffers.iter().any(is_sampled) {
-        let loaded = LOADED.get_or_init(modules::all);
+    if let Some(loaded) = LOADED.get().filter(|_| buffers.iter().any(is_sampled)) {
         ring.give_modules(&encoded(loaded));
     }
 }
@@ -100,10 +118,43 @@ pub(crate) enum NotBegun {
     ThreadsBegan,
     /// There is no space in the ring.
     NoSpace,
-    /// There are so many threads and CPUs that it would take the dumper too long.
-    TooManyThreads,
+    /// So many threads and CPUs need more descriptors or locked memory than the recorder takes.
+    TooMany { threads: usize, cpus: usize },
     /// The errno of the kernel.
     Refused(i32),
+}
+
+/// What late states take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LatePlan {
+    /// Pages of each CPU's buffer of switches.
+    pages: usize,
+    /// Whether there are samples, too.
+    samples: bool,
+}
+
+impl LatePlan {
+    /// `page`: bytes of a page. `descriptors`, `locked`: the limits of the process. `None`: states would take too much.
+    fn new(
+        threads: usize,
+        cpus: usize,
+        page: usize,
+        [descriptors, locked]: [u64; 2],
+    ) -> Option<LatePlan> {
+        let events = (threads as u64).saturating_mul(cpus as u64);
+        let max_events = MAX_EVENTS.min(descriptors / 2);
+        if threads == 0 || events > max_events {
+            return None;
+        }
+        let samples = events * 3 <= max_events;
+        let fits = |&pages: &usize| {
+            // Each buffer has one page more. Buffers of samples have one page.
+            let each = pages + 1 + if samples { 4 } else { 0 };
+            (each * cpus * page) as u64 <= locked / PART_OF_LOCKED
+        };
+        let pages = LATE_PAGES.into_iter().find(fits)?;
+        Some(LatePlan { pages, samples })
+    }
 }
 
 /// A thread that existed before its states were recorded.
@@ -117,14 +168,18 @@ struct OldThread {
 /// states end when the events are dropped.
 pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<Events, NotBegun> {
     let before = threads();
-    if before.len() * perf::cpus() > MAX_EVENTS {
-        return Err(NotBegun::TooManyThreads);
-    }
-    let watch = |watched| Events::watch(&before, watched);
-    let (mut events, mut buffers) = watch(Watched::Switches).map_err(NotBegun::Refused)?;
-    // Without them there are states all the same.
-    for watched in [Watched::Time, Watched::PageFaults] {
-        if let Ok((more, mut theirs)) = watch(watched) {
+    let (threads_now, cpus) = (before.len(), perf::cpus());
+    let plan = LatePlan::new(threads_now, cpus, perf::page_size(), perf::limits());
+    let plan = plan.ok_or(NotBegun::TooMany {
+        threads: threads_now,
+        cpus,
+    })?;
+    let watch = |watched, pages| Events::watch(&before, watched, pages);
+    let (mut events, mut buffers) =
+        watch(Watched::Switches, plan.pages).map_err(NotBegun::Refused)?;
+    for watched in SAMPLED.into_iter().filter(|_| plan.samples) {
+        // Without them there are states all the same.
+        if let Ok((more, mut theirs)) = watch(watched, 1) {
             events.append(more);
             buffers.append(&mut theirs);
         }
@@ -135,7 +190,7 @@ pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<
         return Err(NotBegun::ThreadsBegan);
     }
     let log = ring.give_schedule().ok_or(NotBegun::NoSpace)?;
-    note_modules(ring, &buffers);
+    give_modules(ring, &buffers);
     let states: Vec<_> = old.iter().map(OldThread::state).collect();
     let now_ns = clock::monotonic_raw_ns();
     let mut seen = Vec::new();
@@ -176,8 +231,8 @@ impl OldThread {
         }
     }
 
-    /// The state since [`new`](OldThread::new), and the thread's last CPU, if the thread had no switch since. `None`: it is
-    /// ready to run, and it is not known whether it was preempted.
+    /// The state since [`new`](OldThread::new), and the thread's last CPU, if the thread had no switch since. `None`: it has
+    /// ended, or it is ready to run, and it is not known whether it was preempted.
     fn state(&self) -> Option<(State, u32)> {
         let has_run = clock::cpu_ns_of(self.tid) > self.cpu_ns;
         let text = file::kernel_text(&format!("/proc/self/task/{}/stat", self.tid))?;
@@ -187,9 +242,9 @@ impl OldThread {
         let letter = fields.next()?;
         let cpu = fields.nth(STAT_CPU - 1)?.parse().ok()?;
         let state = match letter {
-            _ if has_run => State::Running,
-            "R" => return None,
-            _ => State::Waiting,
+            "S" | "D" | "I" | "T" | "t" if !has_run => State::Waiting,
+            "S" | "D" | "I" | "T" | "t" | "R" if has_run => State::Running,
+            _ => return None,
         };
         Some((state, cpu))
     }
@@ -199,12 +254,17 @@ impl OldThread {
 pub(crate) fn stop(ring: &Ring, events: Events) {
     drain(ring);
     STOPPED.store(true, Ordering::Relaxed);
-    perf::forget();
+    perf::discard();
     drop(events);
 }
 
-/// How long the kernel takes to record what it records of a context switch and of the thread's return, ns of CPU time. It
-/// is measured by sleeps of the calling thread, with and without its switches being recorded.
+/// How many threads have ended since states are recorded, and how many events the kernel had no place for.
+pub(crate) fn ended_and_lost() -> [u64; 2] {
+    [&ENDED, &LOST].map(|count| count.load(Ordering::Relaxed))
+}
+
+/// How long the kernel takes to record what it records of a context switch and of the thread's return, ns of CPU time, at
+/// least [`MIN_SWITCH_NS`]. It is measured by sleeps of the calling thread, with and without its switches being recorded.
 pub(crate) fn measure_switch_ns() -> u64 {
     const SLEEPS: usize = 17;
     let usual_ns = || {
@@ -220,10 +280,13 @@ pub(crate) fn measure_switch_ns() -> u64 {
     };
     let without_ns = usual_ns();
     let own = [thread::tid()];
-    let kinds = [Watched::Switches, Watched::Time, Watched::PageFaults];
-    let watched = kinds.map(|watched| Events::watch(&own, watched));
+    let watch = |watched| Events::watch(&own, watched, 1);
+    let Ok(switches) = watch(Watched::Switches) else {
+        return DEFAULT_SWITCH_NS;
+    };
+    let samples = SAMPLED.map(watch);
     let with_ns = usual_ns();
-    drop(watched);
+    drop((switches, samples));
     with_ns.saturating_sub(without_ns).max(MIN_SWITCH_NS)
 }
 
@@ -302,6 +365,10 @@ pub(crate) fn drain(ring: &Ring) {
 
 /// Moves an event of a buffer into the ring, if it is of this process, whose number is `own`.
 fn pass_on(log: &SwitchLog, buffer: &Buffer, event: &Event, own: u32) {
+    LOST.fetch_add(event.lost, Ordering::Relaxed);
+    if event.kind == EventKind::Ended && event.process == own {
+        ENDED.fetch_add(1, Ordering::Relaxed);
+    }
     let last_ns = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
     if buffer.watched != Watched::Switches {
         if event.process == own && event.kind == EventKind::Was {
@@ -413,4 +480,43 @@ pub(crate) fn forget() {
     perf::forget();
     HELD.store(0, Ordering::Relaxed);
     STOPPED.store(false, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: usize = 4096;
+    const MANY: [u64; 2] = [1 << 20, u64::MAX];
+
+    fn planned(threads: usize, cpus: usize, limits: [u64; 2]) -> Option<(usize, bool)> {
+        let plan = LatePlan::new(threads, cpus, PAGE, limits);
+        plan.map(|plan| (plan.pages, plan.samples))
+    }
+
+    #[test]
+    fn events_are_bounded() {
+        assert_eq!(planned(0, 2, MANY), None);
+        assert_eq!(planned(341, 2, MANY), Some((16, true)));
+        assert_eq!(planned(342, 2, MANY), Some((16, false)));
+        assert_eq!(planned(1024, 2, MANY), Some((16, false)));
+        assert_eq!(planned(1025, 2, MANY), None);
+        assert_eq!(planned(usize::MAX, 128, MANY), None);
+    }
+
+    #[test]
+    fn limits_of_the_process_are_kept() {
+        // Half of the descriptors: three events for each of 85 threads and 2 CPUs are 510.
+        assert_eq!(planned(85, 2, [1024, u64::MAX]), Some((16, true)));
+        assert_eq!(planned(86, 2, [1024, u64::MAX]), Some((16, false)));
+        assert_eq!(planned(257, 2, [1024, u64::MAX]), None);
+        assert_eq!(planned(1, 2, [0, u64::MAX]), None);
+        // A quarter of the memory: 21, 9 and 6 pages for each CPU.
+        for (pages, each) in [(16, 21), (4, 9), (1, 6)] {
+            let enough = (each * 2 * PAGE) as u64 * PART_OF_LOCKED;
+            assert_eq!(planned(1, 2, [1024, enough]), Some((pages, true)));
+            assert_ne!(planned(1, 2, [1024, enough - 1]), Some((pages, true)));
+        }
+        assert_eq!(planned(1, 2, [1024, 0]), None);
+    }
 }

@@ -338,6 +338,11 @@ impl Ring {
         self.path
     }
 
+    /// Bytes of all regions.
+    pub(crate) fn memory(&self) -> u64 {
+        self.layout.region_size as u64 * self.layout.capacity as u64
+    }
+
     /// Bytes of a region.
     pub(crate) fn region_size(&self) -> usize {
         self.layout.region_size

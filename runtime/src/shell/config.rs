@@ -44,9 +44,6 @@ impl Eq for Format {}
 /// The default of `FDR_BUDGET`, in millionths.
 const DEFAULT_BUDGET: u64 = 100_000;
 
-/// States of threads take 4 MiB. By default there are none in a ring for which that is much.
-const MIN_MEMORY_FOR_STATES: u64 = 32 << 20;
-
 /// The default formats of files and of streams.
 const DEFAULT_FORMAT: &Target = &fdr_formats::xray::FORMAT.targets[0];
 const DEFAULT_STREAM: &Target = &fdr_formats::htdump::FORMAT.targets[0];
@@ -213,12 +210,7 @@ impl Settings {
             memory_bytes: 1 << 30,
             keep: if keeps { DEFAULT_KEEP } else { Duration::ZERO },
             budget: None,
-            // A stream has no states.
-            sched: if mode == Mode::Stream {
-                Sched::Never
-            } else {
-                Sched::Auto
-            },
+            sched: Sched::Auto,
             mode,
             clock: Clock::Rdtscp,
             dir: None,
@@ -242,7 +234,7 @@ impl Settings {
         match self.sched {
             Sched::Never => false,
             Sched::Always => true,
-            Sched::Auto => self.memory_bytes >= MIN_MEMORY_FOR_STATES,
+            Sched::Auto => self.mode != Mode::Stream && self.format.0.name.starts_with("xray"),
         }
     }
 

@@ -324,8 +324,11 @@ fn new_ring(state: &'static State, table: TableHandle, thread: u32) -> Result<()
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);
-    if config.sched == Sched::Always {
-        record_states(&ring, thread);
+    match config.sched {
+        Sched::Always => record_states(&ring, thread),
+        // The dumper must not ask the loader later: a thread that has the loader's lock may wait for it.
+        Sched::Auto if config.may_have_states() => schedule::note_loaded(),
+        _ => {}
     }
     ring.set_program(&state.program);
     ring.set_identity(state.identity.as_bytes());

@@ -4,8 +4,11 @@ mod account;
 
 use std::time::Duration;
 
+use fdr_formats::text::owned;
+
 use super::config::{Sched, Settings};
 use super::last_thread;
+use crate::clock;
 use crate::dump::schedule::{self, NotBegun};
 use crate::messages;
 use crate::recorder;
@@ -22,8 +25,11 @@ const SUMS_NS: u64 = 1_000_000_000;
 
 /// How long after the start the states begin by default, ns. A process that ends before does not pay for them.
 const BEGIN_NS: u64 = 50_000_000;
-/// How often the beginning is tried, if threads begin all the time.
-const MAX_TRIES: u32 = 100;
+/// How often the beginning is tried, if threads begin all the time. Each pause is twice as long as the one before.
+const MAX_TRIES: u32 = 6;
+
+/// States take 4 MiB. By default there are none beside regions for which that is much.
+const MIN_MEMORY: u64 = 16 << 20;
 
 /// The care for the states of threads.
 pub(crate) struct ThreadStates {
@@ -31,7 +37,14 @@ pub(crate) struct ThreadStates {
     /// How often the beginning may still be tried. 0: the states have begun, or there are none.
     tries: u32,
     /// The states that began some time after the start.
-    late: Option<(Events, Account)>,
+    late: Option<Late>,
+}
+
+struct Late {
+    events: Events,
+    account: Account,
+    /// CPU time that went into emptying the buffers, ns.
+    emptying_ns: u64,
 }
 
 impl ThreadStates {
@@ -63,39 +76,25 @@ impl ThreadStates {
 
     /// Returns the pause.
     fn begin(&mut self, ring: &Ring) -> u64 {
-        if has_filter() {
-            self.tries = 0;
-            ring.give_schedule();
-            messages::info(format_args!(
-                "FDR_SCHED: there is a filter of system calls, so the kernel is not asked for context switches; only its \
-                 sums for each thread are recorded"
-            ));
-            return SUMS_NS;
-        }
-        match schedule::begin_late(ring, &program_threads) {
-            Ok(events) => {
-                let account = Account::new(schedule::measure_switch_ns(), Reading::new(ring));
-                self.late = Some((events, account));
+        match begin(ring) {
+            Ok(late) => {
+                self.late = Some(late);
                 self.tries = 0;
             }
-            Err(NotBegun::ThreadsBegan) => self.tries -= 1,
-            Err(NotBegun::NoSpace) => self.tries = 0,
-            Err(NotBegun::TooManyThreads) => {
-                self.tries = 0;
-                messages::info(format_args!(
-                    "FDR_SCHED: there are too many threads to begin with their states; FDR_SCHED=1 begins before them"
-                ));
-            }
-            Err(NotBegun::Refused(errno)) => {
-                self.tries = 0;
-                ring.give_schedule();
-                messages::info(format_args!(
-                    "FDR_SCHED: the kernel tells no context switches ({}); only its sums for each thread are recorded",
-                    std::io::Error::from_raw_os_error(errno)
-                ));
+            Err(why) => {
+                self.tries = match why {
+                    NotBegun::ThreadsBegan => self.tries - 1,
+                    _ => 0,
+                };
+                if self.tries == 0 {
+                    messages::info(format_args!(
+                        "FDR_SCHED: {}, so no states of threads are recorded",
+                        in_words(why)
+                    ));
+                }
             }
         }
-        SWITCHES_NS
+        SWITCHES_NS << (MAX_TRIES - self.tries.clamp(1, MAX_TRIES))
     }
 
     /// Returns the pause.
@@ -104,28 +103,68 @@ impl ThreadStates {
             schedule::note_accounts(ring);
             return SUMS_NS;
         }
+        let before_ns = clock::thread_cpu_ns();
         schedule::drain(ring);
-        let too_much = self.late.take_if(|(_, account)| {
-            account.is_due(now_ns) && account.is_too_much(Reading::new(ring))
+        let too_much = self.late.take_if(|late| {
+            late.emptying_ns += clock::thread_cpu_ns().saturating_sub(before_ns);
+            let account = &mut late.account;
+            account.is_due(now_ns) && account.is_too_much(Reading::new(ring, late.emptying_ns))
         });
-        if let Some((events, account)) = too_much {
-            schedule::stop(ring, events);
+        if let Some(late) = too_much {
+            schedule::stop(ring, late.events);
             messages::info(format_args!(
-                "FDR_SCHED: {} context switches a second cost more than 1 % of the CPU time, so the states of threads end here",
-                account.switches_per_second
+                "FDR_SCHED: {} context switches a second cost more than 1 % of the CPU time, so the states of threads \
+                 end here",
+                late.account.switches_per_second
             ));
         }
         SWITCHES_NS
     }
 }
 
-/// Whether the calling thread has a filter of system calls. It might end the process at a call that is rare in programs.
+fn begin(ring: &Ring) -> Result<Late, NotBegun> {
+    if has_filter() {
+        return Err(NotBegun::Refused(libc::EPERM));
+    }
+    if ring.memory() < MIN_MEMORY {
+        return Err(NotBegun::NoSpace);
+    }
+    let events = schedule::begin_late(ring, &program_threads)?;
+    let account = Account::new(schedule::measure_switch_ns(), Reading::new(ring, 0));
+    Ok(Late {
+        events,
+        account,
+        emptying_ns: 0,
+    })
+}
+
+fn in_words(why: NotBegun) -> String {
+    match why {
+        NotBegun::ThreadsBegan => owned("threads begin all the time"),
+        NotBegun::NoSpace => owned("there is no space in the ring"),
+        NotBegun::TooMany { threads, cpus } => {
+            format!(
+                "{threads} threads on {cpus} CPUs are too many to begin now (FDR_SCHED=1 begins before them)"
+            )
+        }
+        NotBegun::Refused(_) if has_filter() => {
+            owned("there is a filter of system calls, which might end the process")
+        }
+        NotBegun::Refused(errno) => {
+            let error = std::io::Error::from_raw_os_error(errno);
+            format!("the kernel tells no context switches ({error})")
+        }
+    }
+}
+
+/// Whether the calling thread has a filter of system calls, as far as that can be known. It might end the process at a
+/// call that is rare in programs.
 fn has_filter() -> bool {
     let status = sys::file::kernel_text("/proc/thread-self/status").unwrap_or_default();
     let mode = status
         .lines()
         .find_map(|line| line.strip_prefix("Seccomp:"));
-    mode.is_some_and(|mode| mode.trim() != "0")
+    mode.is_none_or(|mode| mode.trim() != "0")
 }
 
 /// The threads of the program.

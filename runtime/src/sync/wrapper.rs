@@ -95,7 +95,7 @@ macro_rules! lock_of_std {
         __fdr_lock_constructors!($Lock: inner);
 
         impl<T> $Lock<T> {
-            /// The value, as that of the lock of [`std::sync`].
+            #[doc = concat!("The value, as [`std::sync::", stringify!($Lock), "::into_inner`].")]
             ///
             /// # Errors
             /// If the lock is poisoned.

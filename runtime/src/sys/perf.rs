@@ -30,8 +30,7 @@ const INHERIT_THREAD: u64 = 1 << 35;
 /// Bytes of the attributes up to the fields that Linux 5.0 has.
 const ATTRIBUTES: usize = 112;
 const CLOSE_ON_EXEC: usize = 1 << 3;
-/// `PERF_EVENT_IOC_DISABLE` and `PERF_EVENT_IOC_SET_OUTPUT`.
-const DISABLE: u64 = 0x2401;
+/// `PERF_EVENT_IOC_SET_OUTPUT`.
 const SET_OUTPUT: u64 = 0x2405;
 
 const LOST: u32 = 2;
@@ -109,6 +108,8 @@ pub(crate) struct Event {
     pub(crate) cpu: u32,
     /// For samples: the address of the code.
     pub(crate) address: u64,
+    /// For [`EventKind::Lost`]: how many events.
+    pub(crate) lost: u64,
 }
 
 /// A buffer of a CPU.
@@ -147,6 +148,35 @@ pub(crate) fn forget() {
     BUFFERS.store(core::ptr::null_mut(), Ordering::Release);
 }
 
+/// Puts anonymous memory in the place of the buffers, which have no events any more. A handler that reads them at this
+/// moment finds zeros.
+pub(crate) fn discard() {
+    let list = BUFFERS.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    // SAFETY: the list is never freed and never changed.
+    let buffers = unsafe { list.as_ref() }.map_or(&[][..], Vec::as_slice);
+    for buffer in buffers {
+        // SAFETY: the mapping is ours. What reads it bears any contents.
+        let _ = unsafe { super::memory::map_anonymous(buffer.positions.as_ptr(), buffer.length) };
+    }
+}
+
+/// The process's limits on the numbers of descriptors, and on the bytes that it may lock in memory.
+pub(crate) fn limits() -> [u64; 2] {
+    [libc::RLIMIT_NOFILE, libc::RLIMIT_MEMLOCK].map(|which| {
+        // SAFETY: all zeros is a valid `rlimit`.
+        let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
+        // SAFETY: `limit` is valid for writing.
+        let result = unsafe { libc::getrlimit(which, &raw mut limit) };
+        if result == 0 { limit.rlim_cur } else { 0 }
+    })
+}
+
+/// Bytes of a page.
+pub(crate) fn page_size() -> usize {
+    // SAFETY: the call has no precondition.
+    unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize
+}
+
 /// How many CPUs the machine may have.
 pub(crate) fn cpus() -> usize {
     // SAFETY: the call has no precondition.
@@ -160,33 +190,41 @@ pub(crate) fn cpus() -> usize {
 /// # Errors
 /// The errno. ENODEV: there is no such CPU now.
 pub(crate) fn watch(thread: u32, cpu: usize, watched: Watched) -> Result<Buffer, i32> {
-    let fd = open(thread, cpu, watched)?;
-    let buffer = map(fd, watched);
+    let fd = open(thread, cpu, watched, INHERIT_THREAD).or_else(|error| match error {
+        // An older kernel. `drain` tells whose events are of this process.
+        libc::EINVAL | libc::E2BIG => open(thread, cpu, watched, 0),
+        other => Err(other),
+    })?;
+    let buffer = map(fd, watched, watched.pages());
     // SAFETY: the descriptor is ours. No other code knows it.
     unsafe { libc::close(fd) };
     buffer
 }
 
 /// Events of threads that existed before the recorder asked for them. They end when this is dropped, in the thread that
-/// made it. The descriptors are in that thread's table.
+/// made it, and their buffers are unmapped. The descriptors are in that thread's table.
 #[derive(Default)]
 pub(crate) struct Events {
     descriptors: Vec<i32>,
 }
 
 impl Events {
-    /// Makes the kernel record these events of all `threads`, and of the threads that they make from now on, and makes a
-    /// buffer for each CPU. A thread that has ended is left out.
+    /// Makes the kernel record these events of all `threads`, and of the threads that they make from now on. Makes a
+    /// buffer of `pages` pages for each CPU. A thread that has ended is left out.
     ///
     /// # Errors
-    /// The errno. EMFILE: there are more threads and CPUs than the process may have descriptors.
-    pub(crate) fn watch(threads: &[u32], watched: Watched) -> Result<(Events, Vec<Buffer>), i32> {
+    /// The errno. EINVAL: the kernel is older than Linux 5.13, and would also record child processes.
+    pub(crate) fn watch(
+        threads: &[u32],
+        watched: Watched,
+        pages: usize,
+    ) -> Result<(Events, Vec<Buffer>), i32> {
         let (mut events, mut buffers) = (Events::default(), Vec::new());
         // The first event of each CPU has the buffer of the others.
         let mut first = vec![None; cpus()];
         for &thread in threads {
             for (cpu, first) in first.iter_mut().enumerate() {
-                let fd = match open(thread, cpu, watched) {
+                let fd = match open(thread, cpu, watched, INHERIT_THREAD) {
                     Ok(fd) => fd,
                     // The CPU is off.
                     Err(libc::ENODEV) => continue,
@@ -197,7 +235,7 @@ impl Events {
                 match *first {
                     Some(first) => control(fd, SET_OUTPUT, first)?,
                     None => {
-                        buffers.push(map(fd, watched)?);
+                        buffers.push(map(fd, watched, &[pages])?);
                         *first = Some(fd);
                     }
                 }
@@ -215,8 +253,6 @@ impl Events {
 impl Drop for Events {
     fn drop(&mut self) {
         for &fd in &self.descriptors {
-            // This also concerns the events of threads that were made since. The mapping of a buffer keeps its event open.
-            let _ = control(fd, DISABLE, 0);
             // SAFETY: the descriptor is ours. No other code knows it.
             unsafe { libc::close(fd) };
         }
@@ -231,15 +267,7 @@ fn control(fd: i32, request: u64, value: i32) -> Result<(), i32> {
     }
 }
 
-fn open(thread: u32, cpu: usize, watched: Watched) -> Result<i32, i32> {
-    open_with(thread, cpu, watched, INHERIT_THREAD).or_else(|error| match error {
-        // An older kernel. `drain` tells whose events are of this process.
-        libc::EINVAL | libc::E2BIG => open_with(thread, cpu, watched, 0),
-        other => Err(other),
-    })
-}
-
-fn open_with(thread: u32, cpu: usize, watched: Watched, also: u64) -> Result<i32, i32> {
+fn open(thread: u32, cpu: usize, watched: Watched, also: u64) -> Result<i32, i32> {
     let (count, period) = watched.counted();
     let (records, sample) = match watched {
         Watched::Switches => (TASK | CONTEXT_SWITCH, SAMPLE),
@@ -272,10 +300,10 @@ fn open_with(thread: u32, cpu: usize, watched: Watched, also: u64) -> Result<i32
     }
 }
 
-/// Maps the buffer of an event, with as many pages as the user may lock.
-fn map(fd: i32, watched: Watched) -> Result<Buffer, i32> {
+/// Maps the buffer of an event, with the first of these numbers of pages that the user may lock.
+fn map(fd: i32, watched: Watched, pages: &[usize]) -> Result<Buffer, i32> {
     let mut mapped = Err(libc::EPERM);
-    for &pages in watched.pages() {
+    for &pages in pages {
         mapped = map_pages(fd, watched, pages);
         if mapped.is_ok() {
             break;
@@ -285,9 +313,7 @@ fn map(fd: i32, watched: Watched) -> Result<Buffer, i32> {
 }
 
 fn map_pages(fd: i32, watched: Watched, pages: usize) -> Result<Buffer, i32> {
-    // SAFETY: the call has no precondition.
-    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
-    let length = (pages + 1) * page;
+    let length = (pages + 1) * page_size();
     let access = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: the kernel chooses addresses that no mapping uses.
     let at = unsafe {
@@ -403,6 +429,11 @@ fn decode(record: &[u8]) -> Option<Event> {
         ns,
         cpu: half(behind + 16)?,
         address: if kind == EventKind::Was { word(8)? } else { 0 },
+        lost: if kind == EventKind::Lost {
+            word(16)?
+        } else {
+            0
+        },
     })
 }
 
@@ -434,6 +465,7 @@ mod tests {
                 ns: 0x2_0000_0010,
                 cpu: 3,
                 address: 0,
+                lost: if kind == EventKind::Lost { 5 } else { 0 },
             })
         };
         assert_eq!(decode(&typed(14, 2, &[])), event(EventKind::Begins, 7, 8));

@@ -4,6 +4,7 @@
 //! states [kill|abort|fork|wait]
 //! states endless                 (one thread spins and one sleeps, until the input ends)
 //! states swap                    (two threads wake each other in turn for 2 s, after one that only spins for 0.5 s)
+//! states churn                   (threads, children and other programs begin and end for 300 ms: how many of each)
 //! states refused ARGUMENT…       (runs itself with the arguments, where the system refuses to tell of switches)
 //! states forbidden ARGUMENT…     (the same where the system ends a process that asks for them)
 //! ```
@@ -64,6 +65,36 @@ fn swap() {
     }
     drop(to);
     other.join().expect("the other thread");
+}
+
+/// Three threads begin and end threads, children and other programs.
+fn churn() {
+    let begin = Instant::now();
+    let go_on = || begin.elapsed() < Duration::from_millis(300);
+    let count = |body: &(dyn Fn() + Sync)| {
+        let mut times = 0;
+        while go_on() {
+            body();
+            times += 1;
+        }
+        times
+    };
+    let thread = || thread::spawn(spin).join().expect("a thread");
+    // SAFETY: the child calls what is safe there: its end, and the parent waits for its own child.
+    let child = || unsafe {
+        match libc::fork() {
+            0 => libc::_exit(0),
+            child => assert_eq!(libc::waitpid(child, std::ptr::null_mut(), 0), child),
+        }
+    };
+    let program = || assert!(Command::new("true").status().expect("a program").success());
+    let counts = thread::scope(|scope| {
+        let bodies: [&(dyn Fn() + Sync); 3] = [&thread, &child, &program];
+        let workers = bodies.map(|body| scope.spawn(move || count(body)));
+        workers.map(|worker| worker.join().expect("a thread"))
+    });
+    let [threads, children, programs]: [u64; 3] = counts;
+    println!("{threads} {children} {programs}");
 }
 
 /// Spins and sleeps, and tells the other thread.
@@ -159,9 +190,10 @@ fn main() {
         let error = Command::new(own).args(rest).env("FDR", "1").exec();
         panic!("{error}");
     }
-    if words == ["swap"] {
-        swap();
-        return;
+    match words[..] {
+        ["swap"] => return swap(),
+        ["churn"] => return churn(),
+        _ => {}
     }
     if words == ["endless"] {
         for (name, body) in [("spinner", spin as fn()), ("sleeper", sleep)] {

@@ -64,11 +64,18 @@ impl ScheduleCounts {
         if self.switches > 0 {
             let switches = ui::things(self.switches, "change");
             let threads = ui::things(self.threads, "thread");
-            let time = ui::duration(self.over_ns);
-            parts.push(format!("{switches} of {threads}, over {time}"));
-            if let Some(from_ns) = self.from_ns.filter(|&ns| ns > LATE_NS) {
-                parts.push(format!("from +{} on", ui::duration(from_ns)));
-            }
+            let time = match self.from_ns.filter(|&ns| ns > LATE_NS) {
+                Some(from_ns) => {
+                    let to_ns = from_ns.saturating_add(self.over_ns);
+                    format!(
+                        "from +{} to +{}",
+                        ui::duration(from_ns),
+                        ui::duration(to_ns)
+                    )
+                }
+                None => format!("over {}", ui::duration(self.over_ns)),
+            };
+            parts.push(format!("{switches} of {threads}, {time}"));
         }
         if self.gaps > 0 {
             let places = ui::things(self.gaps, "place");

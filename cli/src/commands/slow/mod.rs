@@ -53,7 +53,7 @@ from the p50 of the function.
 
 Calls in which a thread waits for work are left out, because an idle thread is
 no cause; a last line names their functions. These are calls in no other call
-but the loop of their thread, of functions that are called accept, dequeue,
+but the loop of their thread, of functions that are named accept, dequeue,
 idle, next, park, poll, pop, receive, recv, select or wait, as next_job is. If
 states are known, the thread waited for nine tenths of the time; if not, next,
 poll and select do not count. A call that holds a lock for which another thread

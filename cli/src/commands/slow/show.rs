@@ -108,7 +108,7 @@ fn what_would_help(found: &Findings) -> Option<&'static str> {
         .any(|finding| finding.states.as_ref().is_some_and(is_mostly_unknown))
     {
         return Some(
-            "FDR_SCHED=1 records from the start whether threads run or wait: docs/thread-states.md",
+            "FDR_SCHED=1 records all the time whether threads run or wait: docs/thread-states.md",
         );
     }
     (!found.has_waits && open.any(waited)).then_some(
