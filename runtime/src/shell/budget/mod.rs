@@ -43,6 +43,8 @@ const IDLE_NS: u64 = 1_000_000_000;
 const PART_OF_CHECKS: u64 = 100;
 /// The recorder's own work has a fixed part, which is a large share of less CPU time than this, ns.
 const MIN_OWN_NS: u64 = 20_000_000;
+/// How long threads with a slot must have run until no other time is needed for a rate, ns.
+const MIN_RATE_NS: u64 = 500_000;
 /// Estimates of the ring are not stored anew before this time has passed, ns.
 const STALE_NS: u64 = 2_000_000;
 
@@ -62,9 +64,9 @@ pub(crate) struct Budget {
     threads_clock: ThreadsClock,
     /// Its times at the last check, or later when a reader was about to read the estimates.
     threads: CpuTimes,
-    /// The time of threads with a slot at the last check, and between the last two checks, ns.
-    checked_ns: u64,
-    threads_used_ns: u64,
+    /// Its times at the last check, and between the last two checks.
+    checked: CpuTimes,
+    threads_used: CpuTimes,
     /// When the ring got the estimates.
     stored_ns: u64,
     /// The time that recording took recently.
@@ -96,8 +98,8 @@ impl Budget {
             due_ns: now_ns + SHORT_NS,
             threads_clock: ThreadsClock::default(),
             threads: CpuTimes::default(),
-            checked_ns: 0,
-            threads_used_ns: 0,
+            checked: CpuTimes::default(),
+            threads_used: CpuTimes::default(),
             stored_ns: 0,
             lately: Spent::default(),
         })
@@ -151,8 +153,8 @@ impl Budget {
         let dumper_ns = own_cpu_ns.saturating_sub(self.own_cpu_ns);
         (self.looked_ns, self.cpu_ns, self.own_cpu_ns) = (now_ns, cpu_ns, own_cpu_ns);
         self.threads = self.threads_clock.read(ring);
-        self.threads_used_ns = self.threads.with_slot - self.checked_ns;
-        self.checked_ns = self.threads.with_slot;
+        self.threads_used = self.threads.since(self.checked);
+        self.checked = self.threads;
         // Each check reads the calls, so that they are of the same time as the CPU time.
         self.read(ring);
         if used_ns < elapsed_ns / 20 {
@@ -196,9 +198,7 @@ impl Budget {
                 |known| (**known).clone(),
             );
             estimate.change(level, Ticks(tick), self.threads);
-            estimate.set_rate(
-                function.counted_now() as f64 / self.threads_used_ns.max(SHORT_NS / 10) as f64,
-            );
+            estimate.set_rate(function.counted_now() as f64 / self.threads_used.of_calls());
             // A function without a place for its estimate stays as it is.
             let has_place = ring.store_estimate(id, &estimate.stored(self.threads));
             if level == Level::LookedAt && !has_place {
@@ -281,6 +281,14 @@ impl CpuTimes {
             with_slot: self.with_slot.saturating_sub(before.with_slot),
             without_slot: self.without_slot.saturating_sub(before.without_slot),
         }
+    }
+
+    /// The time in which the threads made the calls that they made, ns. If threads with a slot had too little of it for a
+    /// rate, the calls are of threads that hardly live longer than their first record, and all of their time counts.
+    fn of_calls(self) -> f64 {
+        let all = self.with_slot + self.without_slot;
+        let least = all.clamp(MIN_RATE_NS / 10, MIN_RATE_NS);
+        self.with_slot.max(least) as f64
     }
 
     fn add(&mut self, more: CpuTimes) {
@@ -378,5 +386,6 @@ mod tests {
         });
         let with = threads.read(&ring).since(begin);
         assert!(with.with_slot >= NS, "{with:?}");
+        assert!(with.of_calls() >= NS as f64, "{with:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! Reads the totals of all threads. Their owners may be counting meanwhile, so a sum may lack a call.
 
-use crate::primitive::Ordering;
+use core::sync::atomic::Ordering;
+
 use crate::ring::Ring;
 use crate::ring::layout::Totals;
 use crate::ring::totals;
