@@ -274,7 +274,7 @@ fn threads_of_only_counted_calls_are_recorded() {
 fn calls_of_threads_between_slices_are_estimated() {
     let folder = Folder::new("short-calls-brief");
     let outcome = program(&folder, &["0", "1500", "brief"])
-        .set("FDR_BUDGET=0.0001% FDR_MEMORY=256M")
+        .set("FDR_BUDGET=0.0001% FDR_MEMORY=32M")
         .run();
     assert!(outcome.status.success(), "{}", outcome.stderr);
     let report = is_whole(&only_trace(&folder));
