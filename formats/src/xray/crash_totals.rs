@@ -91,7 +91,8 @@ impl<'a> CrashTotals<'a> {
         Some(())
     }
 
-    /// Writes the estimates of functions, behind the rows. `None`: `out` refused bytes.
+    /// Writes the estimates of functions, behind the rows. A budget of 0: the cost is not known. `None`: `out` refused
+    /// bytes.
     pub fn finish_with(
         mut self,
         cost: RecordingCost,
@@ -99,7 +100,7 @@ impl<'a> CrashTotals<'a> {
         out: &mut Out<'_>,
     ) -> Option<()> {
         self.flush(out)?;
-        let mut ended = cost.budget == 0;
+        let mut ended = false;
         while !ended {
             let head = estimates_head(0, cost).len();
             let mut count = 0;
@@ -116,9 +117,11 @@ impl<'a> CrashTotals<'a> {
                 self.used += ESTIMATE_BYTES;
                 count += 1;
             };
-            let to = self.place.get_mut(..head)?;
-            to.copy_from_slice(&estimates_head(count, cost));
-            self.block(out)?;
+            if count > 0 || cost.budget > 0 {
+                let to = self.place.get_mut(..head)?;
+                to.copy_from_slice(&estimates_head(count, cost));
+                self.block(out)?;
+            }
         }
         Some(())
     }
@@ -145,3 +148,38 @@ impl<'a> CrashTotals<'a> {
 }
 
 const _: () = assert!(RING.version == 3 && CrashTotals::ROOM > 2 * MAX_ROW);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_need_no_cost() {
+        let info = TraceInfo::default();
+        let estimate = Estimate {
+            missed: 500,
+            missed_error: 20,
+            ..Estimate::default()
+        };
+        let written = |cost, estimates: &[(FunctionId, Estimate)]| {
+            let (mut place, mut bytes) = (vec![0; CrashTotals::ROOM], Vec::new());
+            let mut out = |part: &[u8]| {
+                bytes.extend_from_slice(part);
+                true
+            };
+            let totals = CrashTotals::new(&info, 1, &[], true, &mut place);
+            let done = totals.finish_with(cost, &mut estimates.iter().copied(), &mut out);
+            assert_eq!(done, Some(()));
+            bytes
+        };
+        let unknown = RecordingCost::default();
+        let bytes = written(unknown, &[(FunctionId(7), estimate)]);
+        assert!(bytes.ends_with(&estimate_row(FunctionId(7), &estimate)));
+        assert!(written(unknown, &[]).is_empty());
+        let known = RecordingCost {
+            share: 1,
+            budget: 2,
+        };
+        assert!(written(known, &[]).ends_with(&estimates_head(0, known)));
+    }
+}

@@ -347,10 +347,12 @@ fn put_totals(
             return;
         }
     }
-    let Some(cost) = ring::totals::cost(totals).filter(|_| with_estimates) else {
+    if !with_estimates {
         batch.finish(put);
         return;
-    };
+    }
+    // The dumper knows the cost later than the first estimates.
+    let cost = ring::totals::cost(totals).unwrap_or_default();
     let estimate = |row: &Row| {
         let (function, ..) = ring::totals::calls(row);
         (FunctionId(function), ring::totals::estimate(row))

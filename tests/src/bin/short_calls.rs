@@ -5,7 +5,8 @@
 //! short_calls THREADS MILLISECONDS [abort]   -> lines: calls N, long N
 //! ```
 //! With `abort` it crashes then. With `late` many short-lived threads follow before that, one after another. With
-//! `in-turn` there is one thread at a time. With `fork` its only thread forks in the midst of a call, and both processes
+//! `in-turn` there is one thread at a time. With `brief` threads of about a millisecond come before, one after another,
+//! which make short calls only. With `fork` its only thread forks in the midst of a call, and both processes
 //! go on: lines PROCESS calls N.
 
 use std::hint::black_box;
@@ -54,6 +55,13 @@ fn thread(time: Duration) -> u64 {
     sum
 }
 
+/// Makes short calls for about a millisecond, outside of all others.
+fn brief() -> u64 {
+    let sum = (0..50_000).fold(0, |sum, _| sum ^ small(sum));
+    CALLS.fetch_add(250_000, Ordering::Relaxed);
+    sum
+}
+
 /// The child's calls are its own, but that it leaves the function that its parent entered.
 #[fdr::traced]
 fn forks(time: Duration) {
@@ -80,6 +88,10 @@ fn main() {
         // SAFETY: a plain system call; a child has none.
         unsafe { libc::wait(std::ptr::null_mut()) };
         return;
+    }
+    let begin = Instant::now();
+    while is("brief") && begin.elapsed() < time {
+        let _ = black_box(std::thread::spawn(brief).join());
     }
     std::thread::scope(|scope| {
         for _ in 0..threads {

@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use fdr_formats::Ticks;
 use fdr_formats::model::{Estimate, Level};
 
+use super::CpuTimes;
 use super::estimates::FunctionEstimate;
 use crate::ring::totals;
 
@@ -70,15 +71,15 @@ impl Function {
 
     /// Updates the estimate of the calls since the last check. A filter or a trigger may have changed the level
     /// meanwhile.
-    pub(super) fn note_missed(&mut self, tick: Ticks, cpu_ns: u64) {
+    pub(super) fn note_missed(&mut self, tick: Ticks, now: CpuTimes) {
         let level = self.level.unwrap_or_default();
         let Some(estimate) = &mut self.estimate else {
             return;
         };
         if estimate.level() != level {
-            estimate.change(level, tick, cpu_ns);
+            estimate.change(level, tick, now);
         }
-        self.missed_now = estimate.missed_since_check(cpu_ns) as u64;
+        self.missed_now = estimate.missed_since_check(now) as u64;
     }
 
     fn timed_now(&self) -> u64 {
@@ -90,9 +91,9 @@ impl Function {
     }
 
     /// The estimate that the ring should hold of the function. `None`: there is none.
-    pub(super) fn estimated(&self, cpu_ns: u64) -> Option<Estimate> {
+    pub(super) fn estimated(&self, now: CpuTimes) -> Option<Estimate> {
         let mut known = match &self.estimate {
-            Some(estimate) => estimate.stored(cpu_ns),
+            Some(estimate) => estimate.stored(now),
             None if self.around > 0 => Estimate::default(),
             None => return None,
         };
@@ -401,22 +402,26 @@ mod tests {
 
     #[test]
     fn calls_behind_a_filter_are_not_estimated() {
-        let mut estimate = FunctionEstimate::new(0, 0);
-        estimate.change(Level::LookedAt, Ticks(0), 0);
+        let at = |with_slot| CpuTimes {
+            with_slot,
+            without_slot: 0,
+        };
+        let mut estimate = FunctionEstimate::new(0, at(0));
+        estimate.change(Level::LookedAt, Ticks(0), at(0));
         estimate.set_rate(0.5);
         let mut function = Function {
             level: Some(Level::LookedAt),
             estimate: Some(Box::new(estimate)),
             ..Function::default()
         };
-        function.note_missed(Ticks(1), 100);
+        function.note_missed(Ticks(1), at(100));
         assert_eq!(function.missed_now, 50);
         function.begin_check(None, true);
-        function.note_missed(Ticks(2), 120);
-        function.note_missed(Ticks(3), 1_000);
+        function.note_missed(Ticks(2), at(120));
+        function.note_missed(Ticks(3), at(1_000));
         assert_eq!(function.missed_now, 0);
         assert_eq!(
-            function.estimated(1_000).map(|known| known.missed),
+            function.estimated(at(1_000)).map(|known| known.missed),
             Some(60)
         );
     }

@@ -43,6 +43,8 @@ const IDLE_NS: u64 = 1_000_000_000;
 const PART_OF_CHECKS: u64 = 100;
 /// The recorder's own work has a fixed part, which is a large share of less CPU time than this, ns.
 const MIN_OWN_NS: u64 = 20_000_000;
+/// How long threads with a slot must have run until no other time is needed for a rate, ns.
+const MIN_RATE_NS: u64 = 500_000;
 /// Estimates of the ring are not stored anew before this time has passed, ns.
 const STALE_NS: u64 = 2_000_000;
 
@@ -60,11 +62,11 @@ pub(crate) struct Budget {
     own_cpu_ns: u64,
     due_ns: u64,
     threads_clock: ThreadsClock,
-    /// Its time at the last check, or later when a reader was about to read the estimates, ns.
-    threads_ns: u64,
-    /// Its time at the last check, and the time between the last two checks.
-    checked_ns: u64,
-    threads_used_ns: u64,
+    /// Its times at the last check, or later when a reader was about to read the estimates.
+    threads: CpuTimes,
+    /// Its times at the last check, and between the last two checks.
+    checked: CpuTimes,
+    threads_used: CpuTimes,
     /// When the ring got the estimates.
     stored_ns: u64,
     /// The time that recording took recently.
@@ -95,9 +97,9 @@ impl Budget {
             own_cpu_ns: clock::thread_cpu_ns(),
             due_ns: now_ns + SHORT_NS,
             threads_clock: ThreadsClock::default(),
-            threads_ns: 0,
-            checked_ns: 0,
-            threads_used_ns: 0,
+            threads: CpuTimes::default(),
+            checked: CpuTimes::default(),
+            threads_used: CpuTimes::default(),
             stored_ns: 0,
             lately: Spent::default(),
         })
@@ -137,7 +139,7 @@ impl Budget {
         let now_ns = clock::monotonic_raw_ns();
         let is_stale = !self.functions.is_empty() && now_ns >= self.stored_ns + STALE_NS;
         if let Some(ring) = recorder::ring().filter(|ring| is_stale && !ring.is_lost()) {
-            self.threads_ns = self.threads_clock.read(ring);
+            self.threads = self.threads_clock.read(ring);
             self.store(ring, now_ns);
         }
     }
@@ -150,9 +152,9 @@ impl Budget {
         let used_ns = cpu_ns.saturating_sub(self.cpu_ns);
         let dumper_ns = own_cpu_ns.saturating_sub(self.own_cpu_ns);
         (self.looked_ns, self.cpu_ns, self.own_cpu_ns) = (now_ns, cpu_ns, own_cpu_ns);
-        self.threads_ns = self.threads_clock.read(ring);
-        self.threads_used_ns = self.threads_ns - self.checked_ns;
-        self.checked_ns = self.threads_ns;
+        self.threads = self.threads_clock.read(ring);
+        self.threads_used = self.threads.since(self.checked);
+        self.checked = self.threads;
         // Each check reads the calls, so that they are of the same time as the CPU time.
         self.read(ring);
         if used_ns < elapsed_ns / 20 {
@@ -192,15 +194,13 @@ impl Budget {
                 continue;
             };
             let mut estimate = function.estimate.as_ref().map_or_else(
-                || FunctionEstimate::new(function.counted, self.threads_ns),
+                || FunctionEstimate::new(function.counted, self.threads),
                 |known| (**known).clone(),
             );
-            estimate.change(level, Ticks(tick), self.threads_ns);
-            estimate.set_rate(
-                function.counted_now() as f64 / self.threads_used_ns.max(SHORT_NS / 10) as f64,
-            );
+            estimate.change(level, Ticks(tick), self.threads);
+            estimate.set_rate(function.counted_now() as f64 / self.threads_used.of_calls());
             // A function without a place for its estimate stays as it is.
-            let has_place = ring.store_estimate(id, &estimate.stored(self.threads_ns));
+            let has_place = ring.store_estimate(id, &estimate.stored(self.threads));
             if level == Level::LookedAt && !has_place {
                 function.cannot_be_looked_at = true;
                 continue;
@@ -238,7 +238,7 @@ impl Budget {
         }
         let tick = Ticks(clock::read(self.kind).ticks);
         for function in &mut self.functions {
-            function.note_missed(tick, self.threads_ns);
+            function.note_missed(tick, self.threads);
         }
     }
 
@@ -246,7 +246,7 @@ impl Budget {
     fn store(&mut self, ring: &Ring, now_ns: u64) {
         self.stored_ns = now_ns;
         for (id, function) in (1..).zip(&self.functions) {
-            if let Some(known) = function.estimated(self.threads_ns) {
+            if let Some(known) = function.estimated(self.threads) {
                 ring.store_estimate(id, &known);
             }
         }
@@ -266,22 +266,60 @@ impl Budget {
     }
 }
 
+/// The CPU time of the program's threads, ns. A thread has a slot from its first record or counted call on.
+#[derive(Clone, Copy, Debug, Default)]
+struct CpuTimes {
+    with_slot: u64,
+    /// Of threads before their first record, and of those that never made one. On other CPUs it may be late by a timer
+    /// tick.
+    without_slot: u64,
+}
+
+impl CpuTimes {
+    fn since(self, before: CpuTimes) -> CpuTimes {
+        CpuTimes {
+            with_slot: self.with_slot.saturating_sub(before.with_slot),
+            without_slot: self.without_slot.saturating_sub(before.without_slot),
+        }
+    }
+
+    /// The time in which the threads made the calls that they made, ns. If threads with a slot had too little of it for a
+    /// rate, the calls are of threads that hardly live longer than their first record, and all of their time counts.
+    fn of_calls(self) -> f64 {
+        let all = self.with_slot + self.without_slot;
+        let least = all.clamp(MIN_RATE_NS / 10, MIN_RATE_NS);
+        self.with_slot.max(least) as f64
+    }
+
+    fn add(&mut self, more: CpuTimes) {
+        self.with_slot += more.with_slot;
+        self.without_slot += more.without_slot;
+    }
+}
+
 /// The CPU time of the program's threads since its first reading.
 #[derive(Default)]
 struct ThreadsClock {
     last: Option<u64>,
-    ns: u64,
+    /// The time of all threads but the dumper at the first reading, ns.
+    first_of_all: Option<u64>,
+    times: CpuTimes,
 }
 
 impl ThreadsClock {
-    /// Returns ns.
-    fn read(&mut self, ring: &Ring) -> u64 {
+    /// Only the dumper calls this.
+    fn read(&mut self, ring: &Ring) -> CpuTimes {
         let now = ring.threads_cpu_ns();
+        // The process's clock comes second, because reading the threads' clocks brings it up to date.
+        let all = clock::process_cpu_ns().saturating_sub(clock::thread_cpu_ns());
         let elapsed = now.wrapping_sub(self.last.unwrap_or(now)) as i64;
         // The time of a thread that died without its end handler is missing.
-        self.ns += elapsed.max(0) as u64;
+        self.times.with_slot += elapsed.max(0) as u64;
         self.last = Some(now);
-        self.ns
+        let all = all.saturating_sub(*self.first_of_all.get_or_insert(all));
+        let without_slot = all.saturating_sub(self.times.with_slot);
+        self.times.without_slot = self.times.without_slot.max(without_slot);
+        self.times
     }
 }
 
@@ -307,4 +345,47 @@ fn read_ns(kind: Kind) -> u64 {
     };
     // Other threads can only make a measurement longer.
     (0..8).map(|_| once()).min().unwrap_or(0).max(1)
+}
+
+#[cfg(all(test, not(loom), not(interpreted)))]
+mod tests {
+    use super::*;
+    use crate::ring::Options;
+    use crate::ring::layout::CHUNK;
+
+    #[test]
+    fn time_before_the_first_record_is_apart() {
+        const NS: u64 = 3_000_000;
+        let burn = || {
+            let before = clock::thread_cpu_ns();
+            while clock::thread_cpu_ns() < before + NS {}
+        };
+        let options = Options {
+            buffer: 8 * CHUNK as u64,
+            memory: 32 * CHUNK as u64,
+            full: false,
+            keeps: false,
+            states: false,
+            clock: Kind::Monotonic,
+            template: &[],
+        };
+        let (ring, _) = Ring::create(None, &options).expect("addresses");
+        let mut threads = ThreadsClock::default();
+        let begin = threads.read(&ring);
+        let thread = std::thread::spawn(burn);
+        thread.join().expect("the thread's end");
+        let without = threads.read(&ring).since(begin);
+        assert!(without.without_slot >= NS, "{without:?}");
+        std::thread::scope(|scope| {
+            let recording = || {
+                let slot = ring.claim().expect("a slot");
+                burn();
+                ring.end(slot);
+            };
+            scope.spawn(recording).join().expect("the thread's end");
+        });
+        let with = threads.read(&ring).since(begin);
+        assert!(with.with_slot >= NS, "{with:?}");
+        assert!(with.of_calls() >= NS as f64, "{with:?}");
+    }
 }

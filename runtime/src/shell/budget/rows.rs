@@ -1,5 +1,7 @@
 //! Reads the totals of all threads. Their owners may be counting meanwhile, so a sum may lack a call.
 
+use core::sync::atomic::Ordering;
+
 use crate::ring::Ring;
 use crate::ring::layout::Totals;
 use crate::ring::totals;
@@ -64,6 +66,35 @@ pub(super) fn sums(ring: &Ring, ids: &[u32], long: u64) -> Vec<Sums> {
             sum.own += own;
             sum.long_calls += long_calls;
             sum.long_total += long_total;
+        }
+    }
+    sums
+}
+
+/// The present owners of all slots: their generations, by the indices of the slots.
+pub(super) fn owners(ring: &Ring) -> Vec<u64> {
+    let mut owners = Vec::new();
+    for slot in ring.slots() {
+        let index = ring.index_of(slot).unwrap_or_default();
+        owners.resize(owners.len().max(index + 1), 0);
+        if let Some(owner) = owners.get_mut(index) {
+            *owner = slot.generation.load(Ordering::Acquire);
+        }
+    }
+    owners
+}
+
+/// The calls without a time of those functions, by owners that are not in `before`.
+pub(super) fn counted_by_newcomers(ring: &Ring, ids: &[u32], before: &[u64]) -> Vec<u64> {
+    let mut sums = vec![0; ids.len()];
+    for slot in ring.owned_slots() {
+        let generation = slot.generation.load(Ordering::Acquire);
+        let known = ring.index_of(slot).and_then(|index| before.get(index));
+        let Some(totals) = ring.totals_of(slot).filter(|_| known != Some(&generation)) else {
+            continue;
+        };
+        for (sum, &id) in sums.iter_mut().zip(ids) {
+            *sum += totals::own_row_of(totals, id).map_or(0, |row| totals::calls(row).2);
         }
     }
     sums

@@ -4,10 +4,10 @@
 
 use fdr_formats::model::Level;
 
-use super::ThreadsClock;
 use super::decide::{COUNTED_NS, Function};
 use super::estimates::CountingSlice;
 use super::rows::{self, Sums};
+use super::{CpuTimes, ThreadsClock};
 use crate::clock;
 use crate::ring::Ring;
 use crate::ring::layout::OpenCalls;
@@ -77,8 +77,9 @@ struct Slice {
     before: Vec<Sums>,
     /// For each thread, the word of counts of its open calls at the beginning of the slice.
     threads: Vec<(&'static OpenCalls, u64)>,
-    /// The CPU time of the program's threads when it began.
-    began_cpu_ns: u64,
+    /// The owners of the slots, and the CPU time of the program's threads when it began.
+    owners: Vec<u64>,
+    began: CpuTimes,
 }
 
 /// When slices are, which functions they have, and their results.
@@ -228,11 +229,12 @@ impl Slices {
             false => Vec::new(),
         };
         let before = rows::sums(ring, &ids, self.long_ticks);
+        let owners = rows::owners(ring);
         table.lock().set_slice(&ids, Some(level));
-        let began_cpu_ns = threads_clock.read(ring);
+        let began = threads_clock.read(ring);
         for id in &ids {
             if let Some(estimate) = estimate_of(functions, *id) {
-                estimate.turn_on(began_cpu_ns);
+                estimate.turn_on(began);
             }
         }
         self.due_ns = clock::monotonic_raw_ns() + takes_ns;
@@ -241,7 +243,8 @@ impl Slices {
             ids,
             before,
             threads,
-            began_cpu_ns,
+            owners,
+            began,
         });
     }
 
@@ -276,10 +279,12 @@ impl Slices {
         slice: &Slice,
     ) -> Option<u64> {
         self.find_callers(functions, slice);
-        let ended_cpu_ns = threads_clock.read(ring);
+        let ended = threads_clock.read(ring);
         table.lock().set_slice(&slice.ids, None);
         let now = rows::sums(ring, &slice.ids, self.long_ticks);
-        let used_ns = ended_cpu_ns.saturating_sub(slice.began_cpu_ns).max(1) as f64;
+        let newcomers = rows::counted_by_newcomers(ring, &slice.ids, &slice.owners);
+        let used = ended.since(slice.began);
+        let used_ns = used.with_slot.max(1) as f64;
         let mut counted = 0;
         for (now, before) in now.iter().zip(&slice.before) {
             counted += now.since(*before).counted;
@@ -287,7 +292,8 @@ impl Slices {
         let [slowed_ns, unsure_ns] = SLOWS_NS.map(|ns| counted as f64 * ns);
         // Without the slice the program would have needed less time for the same calls.
         let cpu_ns = (used_ns - slowed_ns).max(used_ns / 4.0);
-        for ((&id, before), now) in slice.ids.iter().zip(&slice.before).zip(&now) {
+        let shown = slice.before.iter().zip(&now).zip(newcomers);
+        for (&id, ((before, now), by_newcomers)) in slice.ids.iter().zip(shown) {
             let Some(estimate) = estimate_of(functions, id) else {
                 continue;
             };
@@ -299,10 +305,12 @@ impl Slices {
                         calls: shown.counted,
                         cpu_ns,
                         unsure_ns,
+                        by_newcomers,
+                        without_slot_ns: used.without_slot as f64,
                     });
                 }
             }
-            estimate.turn_off(ended_cpu_ns);
+            estimate.turn_off(ended);
         }
         let slowed = (counted * COUNTED_NS) as f64 / cpu_ns * MILLION as f64;
         (slice.level == Level::Counted).then_some(slowed as u64)
