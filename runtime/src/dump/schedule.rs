@@ -34,7 +34,7 @@ static ENDED: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// The least that a recorded context switch is assumed to cost, and its cost if it can't be measured, ns.
-const MIN_SWITCH_NS: u64 = 500;
+const MIN_SWITCH_NS: u64 = 1000;
 const DEFAULT_SWITCH_NS: u64 = 2000;
 
 /// The kinds of samples.
@@ -197,7 +197,7 @@ pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<
     for buffer in &buffers {
         buffer.last_ns.store(since_ns, Ordering::Relaxed);
         // An event before that time may be one of several, of which the kernel recorded only a part.
-        buffer.drain(now_ns, &mut |event| {
+        let _ = buffer.drain(now_ns, &mut |event| {
             seen.extend((event.ns >= since_ns).then_some((buffer, event)));
         });
     }
@@ -357,7 +357,12 @@ pub(crate) fn drain(ring: &Ring) {
         let now_ns = clock::monotonic_raw_ns();
         let own = process::pid();
         for buffer in buffers {
-            buffer.drain(now_ns, &mut |event| pass_on(log, buffer, &event, own));
+            let is_full = buffer.drain(now_ns, &mut |event| pass_on(log, buffer, &event, own));
+            if is_full && buffer.watched == Watched::Switches {
+                // If no thread gets that CPU again, the kernel's own record of the loss never comes.
+                let last_ns = buffer.last_ns.load(Ordering::Relaxed);
+                add_gap(log, last_ns, clock::monotonic_raw_ns());
+            }
         }
         log.add(watermark(now_ns));
     });
@@ -388,13 +393,17 @@ fn add(log: &SwitchLog, event: &Event, last_ns: u64) {
         // Buffers of switches have no samples.
         EventKind::Was => return,
         EventKind::Lost => {
-            // Between the last event before the loss and the first one after it, no thread's state is known.
-            log.add(switch(last_ns, 0, 0, None));
-            log.add(switch(event.ns, 0, 0, None));
+            add_gap(log, last_ns, event.ns);
             return;
         }
     };
     log.add(switch(event.ns, event.thread, event.cpu, to));
+}
+
+/// No thread's state is known from the last event before a loss to the first one after it.
+fn add_gap(log: &SwitchLog, last_ns: u64, first_ns: u64) {
+    log.add(switch(last_ns, 0, 0, None));
+    log.add(switch(first_ns, 0, 0, None));
 }
 
 fn add_sample(log: &SwitchLog, watched: Watched, event: &Event) {

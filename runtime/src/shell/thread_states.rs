@@ -80,21 +80,21 @@ impl ThreadStates {
             Ok(late) => {
                 self.late = Some(late);
                 self.tries = 0;
+                SWITCHES_NS
+            }
+            Err(NotBegun::ThreadsBegan) if self.tries > 1 => {
+                self.tries -= 1;
+                SWITCHES_NS << (MAX_TRIES - self.tries)
             }
             Err(why) => {
-                self.tries = match why {
-                    NotBegun::ThreadsBegan => self.tries - 1,
-                    _ => 0,
-                };
-                if self.tries == 0 {
-                    messages::info(format_args!(
-                        "FDR_SCHED: {}, so no states of threads are recorded",
-                        in_words(why)
-                    ));
-                }
+                self.tries = 0;
+                messages::info(format_args!(
+                    "FDR_SCHED: {}, so no states of threads are recorded",
+                    in_words(why)
+                ));
+                SWITCHES_NS
             }
         }
-        SWITCHES_NS << (MAX_TRIES - self.tries.clamp(1, MAX_TRIES))
     }
 
     /// Returns the pause.

@@ -354,8 +354,9 @@ impl Buffer {
     }
 
     /// Passes on the events up to that time that no call has passed on before, and frees their space in the buffer. No
-    /// other call may run meanwhile. Async-signal-safe.
-    pub(crate) fn drain(&self, until_ns: u64, give: &mut dyn FnMut(Event)) {
+    /// other call may run meanwhile. Returns whether the buffer was full: then later events were lost, and the kernel says
+    /// so only with its next event on that CPU. Async-signal-safe.
+    pub(crate) fn drain(&self, until_ns: u64, give: &mut dyn FnMut(Event)) -> bool {
         // Acquire: what stands before the head was written before it.
         let head = self.word(HEAD).load(Ordering::Acquire);
         let mut tail = self.word(TAIL).load(Ordering::Relaxed);
@@ -364,6 +365,7 @@ impl Buffer {
         if size == 0 || head.wrapping_sub(tail) > size as u64 {
             tail = head;
         }
+        let is_full = head.wrapping_sub(tail) as usize + RECORD > size;
         while tail != head {
             let mut record = [0; RECORD];
             let length = 8.min(head.wrapping_sub(tail) as usize);
@@ -385,6 +387,7 @@ impl Buffer {
         }
         // Release: the kernel may write there once the bytes have been read.
         self.word(TAIL).store(tail, Ordering::Release);
+        is_full
     }
 
     fn copy(&self, offset: usize, size: usize, at: u64, to: &mut [u8]) {
@@ -533,5 +536,12 @@ mod tests {
         assert_eq!(passed_on(0x2_0000_002f), [0_u32; 0]);
         assert_eq!(passed_on(u64::MAX), [0x30]);
         assert_eq!(passed_on(u64::MAX), [0_u32; 0]);
+        // The largest record that is decoded has no place any more.
+        for (bytes, is_full) in [(PAGE - 64, false), (PAGE - 56, true)] {
+            for (at, value) in [(TAIL, 0), (HEAD, bytes)] {
+                buffer.word(at).store(value as u64, Ordering::Relaxed);
+            }
+            assert_eq!(buffer.drain(u64::MAX, &mut |_| {}), is_full);
+        }
     }
 }
