@@ -99,6 +99,8 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
 
 /// Notes which files are loaded into the program. Must never be called where the loader's lock may be held by a thread
 /// that waits.
+// Out of line, because it also runs on the stack of the program.
+#[inline(never)]
 pub(crate) fn note_loaded() {
     let _ = LOADED.get_or_init(modules::all);
 }

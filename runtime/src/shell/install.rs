@@ -20,7 +20,7 @@ use super::{
     memory_limits, panics, stream, trace_info, triggers, units, waits,
 };
 use crate::api::Failure;
-use crate::clock;
+use crate::clock::{self, ChosenClock};
 use crate::config::{Config, Log, Mode};
 use crate::crash;
 use crate::dump::output::Output;
@@ -100,10 +100,10 @@ pub(crate) fn install(
 /// This copy has become a guest.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
-/// Makes the state that does not change any more.
-// Out of line, because the state is long, and all of this runs on the stack of the program.
+/// Says what is wrong with the settings, and chooses the clock.
+// Out of line, because the loader's functions for the clock take much of the program's stack.
 #[inline(never)]
-fn make_state(table: TableHandle, config: Settings) -> Result<&'static State, Failure> {
+fn choose_clock(config: &Settings) -> Result<ChosenClock, Failure> {
     if let Some(folder) = config.output.missing_folder() {
         return Err(Failure::new(
             &format!("FDR_OUT: there is no folder {}", folder.display()),
@@ -124,6 +124,17 @@ fn make_state(table: TableHandle, config: Settings) -> Result<&'static State, Fa
         messages::warn(format_args!("{note}"));
     }
     CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
+    Ok(chosen)
+}
+
+/// Makes the state that does not change any more.
+// Out of line, because the state is long, and all of this runs on the stack of the program.
+#[inline(never)]
+fn make_state(
+    table: TableHandle,
+    config: Settings,
+    chosen: ChosenClock,
+) -> Result<&'static State, Failure> {
     // This comes before the table is locked. It may need the loader's lock, and the thread that has that
     // lock may be making this copy a guest.
     let slot = recorder::fixed_offset();
@@ -170,7 +181,11 @@ fn bring_up(
     fork::watch();
     let state = match known {
         Some(state) => state,
-        None => make_state(table, config.take().ok_or("the recorder is not up")?)?,
+        None => {
+            let config = config.take().ok_or("the recorder is not up")?;
+            let chosen = choose_clock(&config)?;
+            make_state(table, config, chosen)?
+        }
     };
     if let Some(address) = state.address().filter(|_| !sys::process::is_fork_child()) {
         connection::prepare(address)?;
@@ -240,10 +255,9 @@ fn prepare_for_crashes(state: &State) {
         _ => config.output.clone().with_extension("fdr"),
     };
     let ready = crash::prepare(crash::Setup {
-        states: if ring.has_place_for_states() {
-            states_bytes(PLACES, MODULES_BYTES)
-        } else {
-            0
+        states: match ring.has_place_for_states() {
+            true => states_bytes(PLACES, MODULES_BYTES),
+            false => 0,
         },
         output,
         // What is prepared for a crash is never freed.

@@ -318,7 +318,8 @@ fn size_limit() -> u64 {
 pub(crate) fn kernel_text(path: &str) -> Option<String> {
     let mut file = File::open(path).ok()?;
     let mut text = Vec::new();
-    let mut bytes = [0; 1024];
+    // The stack of the program may be small.
+    let mut bytes = [0; 256];
     loop {
         let length = file.read(&mut bytes).ok()?;
         if length == 0 {
