@@ -14,7 +14,7 @@ use serde_json::Value;
 
 const VARIABLES: &str = "FDR_SCHED=1 FDR_OUT=out/";
 const BY_DEFAULT: &str = "FDR_SCHED=auto FDR_LOG=info";
-const NONE: &str = "so no states of threads are recorded";
+const NONE: &str = "no states of threads are recorded";
 pub(super) const REFUSED: &str = "FDR_SCHED: the kernel tells no context switches";
 
 fn states(folder: &Folder, arguments: &[&str], variables: &str) -> Outcome {

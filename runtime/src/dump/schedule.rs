@@ -121,7 +121,9 @@ pub(crate) enum NotBegun {
     /// There is no space in the ring.
     NoSpace,
     /// So many threads and CPUs need more descriptors or locked memory than the recorder takes.
-    TooMany { threads: usize, cpus: usize },
+    TooMany,
+    /// There may be a filter of system calls.
+    Filtered,
     /// The errno of the kernel.
     Refused(i32),
 }
@@ -170,12 +172,9 @@ struct OldThread {
 /// states end when the events are dropped.
 pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<Events, NotBegun> {
     let before = threads();
-    let (threads_now, cpus) = (before.len(), perf::cpus());
-    let plan = LatePlan::new(threads_now, cpus, perf::page_size(), perf::limits());
-    let plan = plan.ok_or(NotBegun::TooMany {
-        threads: threads_now,
-        cpus,
-    })?;
+    let limits = perf::limits();
+    let plan = LatePlan::new(before.len(), perf::cpus(), perf::page_size(), limits);
+    let plan = plan.ok_or(NotBegun::TooMany)?;
     let watch = |watched, pages| Events::watch(&before, watched, pages);
     let (mut events, mut buffers) =
         watch(Watched::Switches, plan.pages).map_err(NotBegun::Refused)?;
@@ -268,28 +267,34 @@ pub(crate) fn ended_and_lost() -> [u64; 2] {
 /// How long the kernel takes to record what it records of a context switch and of the thread's return, ns of CPU time, at
 /// least [`MIN_SWITCH_NS`]. It is measured by sleeps of the calling thread, with and without its switches being recorded.
 pub(crate) fn measure_switch_ns() -> u64 {
-    const SLEEPS: usize = 17;
-    let usual_ns = || {
-        let mut all = [0; SLEEPS];
-        for ns in &mut all {
-            let before_ns = clock::thread_cpu_ns();
-            std::thread::sleep(Duration::from_nanos(1));
-            *ns = clock::thread_cpu_ns().saturating_sub(before_ns);
-        }
-        // A few sleeps are far shorter or longer than the others.
-        all.sort_unstable();
-        all[SLEEPS / 2]
-    };
-    let without_ns = usual_ns();
+    let without_ns = usual_sleep_ns();
     let own = [thread::tid()];
     let watch = |watched| Events::watch(&own, watched, 1);
     let Ok(switches) = watch(Watched::Switches) else {
         return DEFAULT_SWITCH_NS;
     };
+    // Samples take part in each switch, too.
     let samples = SAMPLED.map(watch);
-    let with_ns = usual_ns();
+    let with_ns = usual_sleep_ns();
     drop((switches, samples));
     with_ns.saturating_sub(without_ns).max(MIN_SWITCH_NS)
+}
+
+/// The median CPU time of the shortest sleep, ns.
+#[inline(never)]
+fn usual_sleep_ns() -> u64 {
+    const SLEEPS: usize = 17;
+    let mut all = [0; SLEEPS];
+    for count in 0..SLEEPS {
+        let before_ns = clock::thread_cpu_ns();
+        std::thread::sleep(Duration::from_nanos(1));
+        let ns = clock::thread_cpu_ns().saturating_sub(before_ns);
+        // They stay in order. The sort of std is 4 kB of code.
+        let place = all[..count].iter().take_while(|&&known| known < ns).count();
+        all.copy_within(place..count, place + 1);
+        all[place] = ns;
+    }
+    all[SLEEPS / 2]
 }
 
 /// The buffers of all CPUs, for a thread and those that it makes.

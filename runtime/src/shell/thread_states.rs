@@ -2,9 +2,8 @@
 
 mod account;
 
+use std::fmt::Display;
 use std::time::Duration;
-
-use fdr_formats::text::owned;
 
 use super::config::{Sched, Settings};
 use super::last_thread;
@@ -88,10 +87,7 @@ impl ThreadStates {
             }
             Err(why) => {
                 self.tries = 0;
-                messages::info(format_args!(
-                    "FDR_SCHED: {}, so no states of threads are recorded",
-                    in_words(why)
-                ));
+                print(why);
                 SWITCHES_NS
             }
         }
@@ -113,8 +109,7 @@ impl ThreadStates {
         if let Some(late) = too_much {
             schedule::stop(ring, late.events);
             messages::info(format_args!(
-                "FDR_SCHED: {} context switches a second cost more than 1 % of the CPU time, so the states of threads \
-                 end here",
+                "the states of threads end here: they cost more than 1 % of the CPU time ({} context switches a second)",
                 late.account.switches_per_second
             ));
         }
@@ -124,7 +119,7 @@ impl ThreadStates {
 
 fn begin(ring: &Ring) -> Result<Late, NotBegun> {
     if has_filter() {
-        return Err(NotBegun::Refused(libc::EPERM));
+        return Err(NotBegun::Filtered);
     }
     if ring.memory() < MIN_MEMORY {
         return Err(NotBegun::NoSpace);
@@ -138,33 +133,29 @@ fn begin(ring: &Ring) -> Result<Late, NotBegun> {
     })
 }
 
-fn in_words(why: NotBegun) -> String {
-    match why {
-        NotBegun::ThreadsBegan => owned("threads begin all the time"),
-        NotBegun::NoSpace => owned("there is no space in the ring"),
-        NotBegun::TooMany { threads, cpus } => {
-            format!(
-                "{threads} threads on {cpus} CPUs are too many to begin now (FDR_SCHED=1 begins before them)"
-            )
+/// Says at the level `info` why there are no states.
+fn print(why: NotBegun) {
+    let error;
+    let words: &dyn Display = match why {
+        NotBegun::ThreadsBegan => &"threads begin all the time",
+        NotBegun::NoSpace => &"the ring has no space",
+        NotBegun::TooMany => {
+            &"there are too many threads and CPUs to begin now (FDR_SCHED=1 begins before the threads)"
         }
-        NotBegun::Refused(_) if has_filter() => {
-            owned("there is a filter of system calls, which might end the process")
-        }
+        NotBegun::Filtered => &"there is a filter of system calls, which might end the process",
         NotBegun::Refused(errno) => {
-            let error = std::io::Error::from_raw_os_error(errno);
-            format!("the kernel tells no context switches ({error})")
+            error = std::io::Error::from_raw_os_error(errno);
+            &error
         }
-    }
+    };
+    messages::info(format_args!("no states of threads are recorded: {words}"));
 }
 
 /// Whether the calling thread has a filter of system calls, as far as that can be known. It might end the process at a
 /// call that is rare in programs.
 fn has_filter() -> bool {
-    let status = sys::file::kernel_text("/proc/thread-self/status").unwrap_or_default();
-    let mode = status
-        .lines()
-        .find_map(|line| line.strip_prefix("Seccomp:"));
-    mode.is_none_or(|mode| mode.trim() != "0")
+    let status = sys::file::kernel_text("/proc/thread-self/status");
+    status.is_none_or(|status| !status.contains("\nSeccomp:\t0\n"))
 }
 
 /// The threads of the program.
