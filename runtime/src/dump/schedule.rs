@@ -65,7 +65,7 @@ pub(crate) enum Source {
 /// Begins to record the states of a thread, and of all threads that it makes. The ring must have a place for
 /// them. `None`: there is no space for them.
 pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
-    let log = ring.give_schedule()?;
+    let log = ring.give_schedule(false)?;
     let begin_ns = clock::monotonic_raw_ns();
     let mut buffers = match watch(of, Watched::Switches, begin_ns) {
         Ok(buffers) => buffers,
@@ -190,7 +190,7 @@ pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<
     if threads().iter().any(|tid| !before.contains(tid)) {
         return Err(NotBegun::ThreadsBegan);
     }
-    let log = ring.give_schedule().ok_or(NotBegun::NoSpace)?;
+    let log = ring.give_schedule(true).ok_or(NotBegun::NoSpace)?;
     give_modules(ring, &buffers);
     let states: Vec<_> = old.iter().map(OldThread::state).collect();
     let now_ns = clock::monotonic_raw_ns();

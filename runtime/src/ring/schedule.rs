@@ -108,10 +108,15 @@ impl Ring {
         self.layout.schedule > 0
     }
 
-    /// Gives space to the states of threads. `None`: the ring has no place for them, or there is no space.
-    pub(crate) fn give_schedule(&self) -> Option<&'static SwitchLog> {
+    /// Gives space to the states of threads. `is_spare`: the disk must have the space, and nothing is reported if it has
+    /// none. `None`: the ring has no place for them, or there is no space.
+    pub(crate) fn give_schedule(&self, is_spare: bool) -> Option<&'static SwitchLog> {
         let at = self.layout.schedule;
-        if at == 0 || !self.give_space(at, BYTES) {
+        let is_given = || match is_spare {
+            true => self.give_spare_space(at, BYTES),
+            false => self.give_space(at, BYTES),
+        };
+        if at == 0 || !is_given() {
             return None;
         }
         let header = self.header();
@@ -125,7 +130,7 @@ impl Ring {
     /// before anything reads them. Without a place or space the list is left out.
     pub(crate) fn give_modules(&self, bytes: &[u8]) {
         let at = self.layout.modules;
-        if at == 0 || bytes.len() > MODULES_BYTES || !self.give_space(at, MODULES_BYTES) {
+        if at == 0 || bytes.len() > MODULES_BYTES || !self.give_spare_space(at, MODULES_BYTES) {
             return;
         }
         // SAFETY: the part is inside the mapping and has its space. No other code writes or reads it before the stores

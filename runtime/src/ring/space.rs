@@ -91,6 +91,16 @@ impl Ring {
         self.take_memory_instead(offset, length)
     }
 
+    /// Gives a part of the file space on the disk, or leaves it as it is. For what a ring can go without: nothing is
+    /// reported. Async-signal-safe.
+    pub(super) fn give_spare_space(&self, offset: usize, length: usize) -> bool {
+        let is_given = self.allocate(offset, length).is_ok();
+        if !is_given && !self.is_lost() {
+            sys::memory::give_space_back(self.base.wrapping_add(offset), length);
+        }
+        is_given
+    }
+
     /// Puts anonymous memory in the place of a part of the file that got not all of its space. The file gives back what
     /// it got. Async-signal-safe.
     fn take_memory_instead(&self, offset: usize, length: usize) -> bool {
