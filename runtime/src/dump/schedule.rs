@@ -128,7 +128,7 @@ pub(crate) enum NotBegun {
     Refused(i32),
 }
 
-/// What late states take.
+/// What the events of [`begin_late`] take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LatePlan {
     /// Pages of each CPU's buffer of switches.
@@ -168,8 +168,8 @@ struct OldThread {
     cpu_ns: u64,
 }
 
-/// Begins to record the states of all threads of the program, and of those that they make. `threads` lists them. The
-/// states end when the events are dropped.
+/// Begins to record the states of all threads of the program, and of those that they make. `threads` lists them.
+/// [`stop`] ends the states.
 pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<Events, NotBegun> {
     let before = threads();
     let limits = perf::limits();

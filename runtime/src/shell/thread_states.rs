@@ -27,19 +27,20 @@ const BEGIN_NS: u64 = 50_000_000;
 /// How often the beginning is tried, if threads begin all the time. Each pause is twice as long as the one before.
 const MAX_TRIES: u32 = 6;
 
-/// States take 4 MiB. By default there are none beside regions for which that is much.
+/// The least bytes of all regions with which states begin by default. States take 4 MiB more.
 const MIN_MEMORY: u64 = 16 << 20;
 
-/// The care for the states of threads.
+/// Begins the states of threads, empties the kernel's buffers, and ends states that cost too much.
 pub(crate) struct ThreadStates {
     due_ns: u64,
     /// How often the beginning may still be tried. 0: the states have begun, or there are none.
     tries: u32,
     /// The states that began some time after the start.
-    late: Option<Late>,
+    late: Option<LateStates>,
 }
 
-struct Late {
+/// States that began some time after the start.
+struct LateStates {
     events: Events,
     account: Account,
     /// CPU time that went into emptying the buffers, ns.
@@ -117,7 +118,7 @@ impl ThreadStates {
     }
 }
 
-fn begin(ring: &Ring) -> Result<Late, NotBegun> {
+fn begin(ring: &Ring) -> Result<LateStates, NotBegun> {
     if has_filter() {
         return Err(NotBegun::Filtered);
     }
@@ -126,7 +127,7 @@ fn begin(ring: &Ring) -> Result<Late, NotBegun> {
     }
     let events = schedule::begin_late(ring, &program_threads)?;
     let account = Account::new(schedule::measure_switch_ns(), Reading::new(ring, 0));
-    Ok(Late {
+    Ok(LateStates {
         events,
         account,
         emptying_ns: 0,

@@ -201,7 +201,7 @@ pub(crate) fn watch(thread: u32, cpu: usize, watched: Watched) -> Result<Buffer,
     buffer
 }
 
-/// Events of threads that existed before the recorder asked for them. They end when this is dropped, in the thread that
+/// Events of threads that existed before the recorder asked for them. They end once this is dropped, in the thread that
 /// made it, and their buffers are unmapped. The descriptors are in that thread's table.
 #[derive(Default)]
 pub(crate) struct Events {
