@@ -3,7 +3,7 @@
 //! ```text
 //! states [kill|abort|fork|wait]
 //! states endless                 (one thread spins and one sleeps, until the input ends)
-//! states swap                    (two threads wake each other in turn for 2 s, after one that only spins for 0.5 s)
+//! states swap                    (one thread spins for 0.5 s, then two wake each other in turn, until the input ends)
 //! states churn                   (threads, children and other programs begin and end for 300 ms: how many of each)
 //! states refused ARGUMENT…       (runs itself with the arguments, where the system refuses to tell of switches)
 //! states forbidden ARGUMENT…     (the same where the system ends a process that asks for them)
@@ -42,8 +42,9 @@ fn wait(from: &Receiver<u64>) {
     let _ = from.recv();
 }
 
-/// A thread spins, and then two threads wake each other in turn.
+/// A thread spins, and then two threads wake each other in turn, until a line or the end of the input.
 fn swap() {
+    let input = thread::spawn(|| stdin().read_line(&mut String::new()));
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(500) {
         spin();
@@ -55,11 +56,10 @@ fn swap() {
             let _ = back.send(round);
         }
     });
-    let begin = Instant::now();
     for round in 0.. {
         let _ = to.send(round);
         wait(&answers);
-        if begin.elapsed() > Duration::from_secs(2) {
+        if input.is_finished() {
             break;
         }
     }
