@@ -40,7 +40,9 @@ impl Filter {
     /// run of characters, `?` is one character, and `-` before a glob excludes. An exclude wins over
     /// every include. A list of excludes only means "everything but". A glob is matched with the whole
     /// name. A glob that doesn't begin with `<` is also tried on the part behind the `<` of a name. So
-    /// `my_app::*` covers `<my_app::T as Tr>::m`. A comma within a name is written as `?`.
+    /// `my_app::*` covers `<my_app::T as Tr>::m`. A glob without `*` and `?` may be the end of a name,
+    /// behind any `::` of the name. So `Queue::pop` covers `my_app::queue::Queue::pop`. A comma within a
+    /// name is written as `?`.
     ///
     /// # Errors
     /// One line, for people, without the name of the variable or option.
@@ -177,9 +179,13 @@ impl FromStr for Glob {
 }
 
 /// Whether the glob matches the name. A glob that doesn't begin with `<` may also match the part behind
-/// the `<` of the name.
+/// the `<` of the name. A glob without `*` and `?` may be the end of the name, behind a `::`.
 #[inline(never)]
 fn covers(glob: &str, name: &str) -> bool {
+    if !glob.contains(['*', '?']) {
+        let front = name.strip_suffix(glob);
+        return front.is_some_and(|front| matches!(front, "" | "<") || front.ends_with("::"));
+    }
     let is = |name: &str| is_match(glob.chars(), name.chars(), '*', '?');
     is(name) || !glob.starts_with('<') && name.strip_prefix('<').is_some_and(is)
 }
@@ -306,6 +312,20 @@ mod tests {
         assert!(filter("*::m").matches(name));
         assert!(!filter("app::*").matches(name));
         assert!(!filter("<my_app::*").matches("<<my_app::T as Tr>::U as Tr>::m"));
+    }
+
+    #[test]
+    fn the_end_of_a_name_is_enough() {
+        for name in ["a::queue::Queue::pop", "Queue::pop", "pop", "<a::Queue as Tr>::pop"] {
+            assert!(filter("pop").matches(name), "{name}");
+            assert!(!filter("*,-pop").matches(name), "{name}");
+            assert!(!filter("op").matches(name), "{name}");
+        }
+        assert!(filter("Queue::pop").matches("a::queue::Queue::pop"));
+        for glob in ["Queue::pop", "eue::pop", "queue", "a::queue", "queue::*", "?op", ""] {
+            assert!(!covers(glob, "a::queue::DeQueue::pop"), "{glob}");
+        }
+        assert!(filter("last,po").unmatched(&["a::last"]) == ["po"]);
     }
 
     #[test]

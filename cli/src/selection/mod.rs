@@ -62,10 +62,10 @@ pub(crate) struct Selection {
     /// Only what happens inside this task: its number, or FIELD=VALUE of an event in it (a glob); may be repeated
     #[arg(long, value_name = "TASK", help_heading = HEADING)]
     task: Vec<TaskName>,
-    /// Only what happens inside calls of these functions: globs, comma between
+    /// Only what happens inside calls of these functions: globs or ends of names, comma between
     #[arg(short = 'F', long, value_name = "GLOBS", allow_hyphen_values = true, value_parser = filter, help_heading = HEADING)]
     function: Vec<Filter>,
-    /// Only these functions: globs, comma between, `-` before one excludes
+    /// Only these functions: globs or ends of names, comma between, `-` before one excludes
     #[arg(short, long, value_name = "GLOBS", allow_hyphen_values = true, value_parser = filter, help_heading = HEADING)]
     filter: Option<Filter>,
     /// Only from this moment on: 1.5s after the start, -200ms before the end, or a time of day; see fdr state --help

@@ -50,7 +50,7 @@ const MAX: usize = 200;
 pub(crate) struct Options {
     #[command(flatten)]
     traces: Traces,
-    /// Only what happens inside of calls of these functions: globs, comma between
+    /// Only what happens inside of calls of these functions: globs or ends of names, comma between
     #[arg(long, value_name = "FUNCTION", value_parser = selection::filter, conflicts_with = "to")]
     from: Option<Filter>,
     /// Only the calls that lead to these functions
