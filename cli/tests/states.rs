@@ -444,3 +444,34 @@ fn states_at_a_moment_show_running_threads() {
     let status = r#"{"Path":["Threads","7"],"Value":{"start":70000000,"end":-9223372036854775808,"quark":1,"type":"java.lang.Integer","value":1}}"#;
     assert!(text.contains(status), "{text}");
 }
+
+#[test]
+fn calls_of_unknown_states_wait_as_others_do() {
+    let folder = Folder::new("states-idle");
+    let path = folder.file("t.fdr");
+    let mut worker = vec![(0, 1)];
+    for at in 1..100 {
+        worker.extend([(at * 10_000, 2), (at * 10_000 + 100, -2)]);
+    }
+    // The states end between two slow calls.
+    worker.extend([(10 * MS, 2), (20 * MS, -2), (40 * MS, 2), (70 * MS, -2)]);
+    worker.push((100 * MS, -1));
+    for (state, idle) in [(State::Waiting, 2), (State::Running, 0)] {
+        let list = [
+            (0, 7, Some(State::Running)),
+            (10 * MS, 7, Some(state)),
+            (20 * MS, 7, Some(State::Running)),
+            (30 * MS, 7, None),
+        ];
+        let schedule = Schedule {
+            switches: switches(&list),
+            ..Schedule::default()
+        };
+        let info = info(&["app::run", "app::next_job"], schedule);
+        write(&path, &info, &[(thread(7, "worker"), calls(&worker))]);
+        let found = json(&["slow", "--json", &path]);
+        let calls = found["waits_for_work"][0]["calls"].as_u64();
+        assert_eq!(calls.unwrap_or(0), idle, "{found:#}");
+        assert_eq!(found["calls"] == serde_json::json!([]), idle > 0);
+    }
+}

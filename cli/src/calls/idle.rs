@@ -18,7 +18,8 @@ use crate::stacks::{self, Pass};
 const WORDS: [&str; 8] = [
     "accept", "dequeue", "idle", "park", "pop", "receive", "recv", "wait",
 ];
-/// Words that may say so. Functions of these names also compute, so only a call that surely waited is idle.
+/// Words that may say so. Functions of these names also compute. A call is idle only if it surely waited, or if its states
+/// are not known and the function's calls as a whole waited.
 const VAGUE_WORDS: [&str; 3] = ["next", "poll", "select"];
 /// The least part of a call's time of which the states are known, if they decide.
 const MIN_KNOWN: f64 = 0.5;
@@ -29,7 +30,7 @@ const MIN_WAITED_NS: u64 = 100_000;
 
 /// The rule that tells idle calls from others.
 pub(crate) struct IdleRule<'a> {
-    /// The functions whose names have such a word, and whether the word is vague.
+    /// The functions whose names have such a word, and whether calls of unknown states are idle.
     functions: HashMap<FunctionId, bool>,
     states: Option<&'a States>,
     waited_for: WaitedFor,
@@ -60,9 +61,10 @@ impl<'a> IdleRule<'a> {
         states: Option<&'a States>,
         has_locks: bool,
     ) -> Result<IdleRule<'a>, Error> {
-        let functions = rows
-            .iter()
-            .filter_map(|row| Some((FunctionId(row.id), is_vague(&row.name)?)));
+        let functions = rows.iter().filter_map(|row| {
+            let is_vague = is_vague(&row.name)?;
+            Some((FunctionId(row.id), !is_vague || waits_as_a_whole(row)))
+        });
         let functions: HashMap<FunctionId, bool> = functions.collect();
         let min_waited = ticks(&source.info().clock, MIN_WAITED_NS);
         let waited_for = match has_locks && !functions.is_empty() {
@@ -85,7 +87,7 @@ impl<'a> IdleRule<'a> {
     /// If a call is idle, the ticks in which its thread surely waited. Whether it is inside of other work is not known
     /// here.
     pub(crate) fn waiting(&self, call: &SlowCall) -> Option<u64> {
-        let is_vague = *self.functions.get(&call.function)?;
+        let is_presumed = *self.functions.get(&call.function)?;
         let known = self
             .states
             .map(|states| states.in_stretch(call.thread, call.start, call.end))
@@ -93,7 +95,7 @@ impl<'a> IdleRule<'a> {
         let (waiting, total) = (known.spent.waiting.0, known.spent.total().0);
         let is_waiting = match total as f64 >= MIN_KNOWN * call.total as f64 {
             true => waiting as f64 >= MIN_WAITING * total as f64,
-            false => !is_vague,
+            false => is_presumed,
         };
         (is_waiting && !self.is_waited_for(call)).then_some(waiting)
     }
@@ -109,6 +111,13 @@ impl<'a> IdleRule<'a> {
         let mut shared = there.map(|wait| wait.end.min(call.end).since(wait.start.max(call.start)));
         shared.any(|ticks| ticks.0 >= self.min_waited)
     }
+}
+
+/// Whether the calls of a function waited nearly always, as far as their states are known.
+fn waits_as_a_whole(row: &Row) -> bool {
+    let states = row.states.unwrap_or_default().total;
+    let known = states.running_ns + states.preempted_ns + states.waiting_ns;
+    states.waiting_ns > 0 && states.waiting_ns as f64 >= MIN_WAITING * known as f64
 }
 
 /// Whether the word in a name that says that the function waits is vague. `None`: there is no such word.
