@@ -133,7 +133,7 @@ impl Pending {
 
     fn new(path: &Path, shape: Shape, replace: bool) -> anyhow::Result<Pending> {
         check(path, shape, replace)?;
-        // Behind a link that may be replaced, its target is: the link stays one.
+        // If the path is a link and may be replaced, the target of the link is replaced. The link stays.
         let path = match replace {
             true => path.canonicalize().unwrap_or_else(|_| path.to_owned()),
             false => path.to_owned(),

@@ -134,7 +134,7 @@ impl Stop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             match poll(&mut places, timeout(left)) {
                 // So long that it is not worth its name.
-                Ok(0) if left.is_some_and(|left| left > MAX) => {}
+                Ok(0) if left.is_some_and(|left| left > MAX_WAIT) => {}
                 Err(Errno::EINTR) => {}
                 Err(error) => return Err(error.into()),
                 Ok(_) => break,
@@ -155,14 +155,14 @@ impl Stop {
 }
 
 /// One wait, at most; the rest is waited for again.
-const MAX: Duration = Duration::from_secs(3600);
+const MAX_WAIT: Duration = Duration::from_secs(3600);
 
 /// Rounded up: a wait that ends early would be a busy one.
 fn timeout(left: Option<Duration>) -> PollTimeout {
     let Some(left) = left else {
         return PollTimeout::NONE;
     };
-    let left = left.min(MAX).saturating_add(Duration::from_millis(1));
+    let left = left.min(MAX_WAIT).saturating_add(Duration::from_millis(1));
     PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
 }
 

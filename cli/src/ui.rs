@@ -77,8 +77,8 @@ pub(crate) fn things(number: u64, thing: &str) -> String {
     )
 }
 
-/// A count in front of what is counted, which is given for several: `1 function that is untimed`. Of one, the
-/// first of its first words that ends in `s` loses it.
+/// A count in front of its plural: `2 functions that are untimed`. If the count is one, the first of the first three words
+/// that ends in `s` loses that `s`: `1 function that is untimed`.
 pub(crate) fn count_of(number: u64, what: &str) -> String {
     let what = match number {
         1 => what.replacen("entries and exits", "entry or exit", 1),

@@ -316,13 +316,26 @@ mod tests {
 
     #[test]
     fn the_end_of_a_name_is_enough() {
-        for name in ["a::queue::Queue::pop", "Queue::pop", "pop", "<a::Queue as Tr>::pop"] {
+        for name in [
+            "a::queue::Queue::pop",
+            "Queue::pop",
+            "pop",
+            "<a::Queue as Tr>::pop",
+        ] {
             assert!(filter("pop").matches(name), "{name}");
             assert!(!filter("*,-pop").matches(name), "{name}");
             assert!(!filter("op").matches(name), "{name}");
         }
         assert!(filter("Queue::pop").matches("a::queue::Queue::pop"));
-        for glob in ["Queue::pop", "eue::pop", "queue", "a::queue", "queue::*", "?op", ""] {
+        for glob in [
+            "Queue::pop",
+            "eue::pop",
+            "queue",
+            "a::queue",
+            "queue::*",
+            "?op",
+            "",
+        ] {
             assert!(!covers(glob, "a::queue::DeQueue::pop"), "{glob}");
         }
         assert!(filter("last,po").unmatched(&["a::last"]) == ["po"]);

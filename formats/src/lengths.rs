@@ -6,13 +6,17 @@
 /// How many classes there are. The last one has all longer calls too.
 pub const CLASSES: usize = 248;
 /// The shortest length of the class behind the last one, in ticks: about 90 s of a counter of 3 GHz.
-pub const MAX: u64 = (16 << 34) - (8 << 4);
+pub const MAX_LENGTH: u64 = (16 << 34) - (8 << 4);
 
 /// The class of a call of that many ticks. Async-signal-safe.
 #[inline]
 #[must_use]
 pub const fn class(ticks: u64) -> usize {
-    let ticks = if ticks < MAX { ticks } else { MAX - 1 };
+    let ticks = if ticks < MAX_LENGTH {
+        ticks
+    } else {
+        MAX_LENGTH - 1
+    };
     let steps = (ticks >> 4) + 8;
     let octave = steps.ilog2() - 3;
     octave as usize * 8 + (steps >> octave) as usize - 8
@@ -60,7 +64,7 @@ mod tests {
             let width = shortest(at + 1) - shortest(at);
             assert!(width <= (shortest(at) / 8 + 16), "{at}: {width}");
         }
-        assert_eq!(shortest(CLASSES), MAX);
+        assert_eq!(shortest(CLASSES), MAX_LENGTH);
         assert_eq!(class(u64::MAX), CLASSES - 1);
     }
 

@@ -5,7 +5,7 @@ use crate::model::Moment;
 use crate::text::{self, owned};
 
 /// How many moments a recorder keeps.
-pub const MAX: usize = 32;
+pub const MAX_MOMENTS: usize = 32;
 /// The most bytes of a name.
 pub const MAX_BYTES: usize = 64;
 

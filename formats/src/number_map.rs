@@ -6,7 +6,7 @@
 const NOTHING: usize = usize::MAX;
 
 /// Entries of the smallest table.
-const MIN: usize = 16;
+const MIN_ENTRIES: usize = 16;
 
 /// See above.
 #[derive(Clone, Debug, Default)]
@@ -61,7 +61,7 @@ impl NumberMap {
         if self.entries.is_empty() {
             self.seed = seed();
         }
-        let size = (self.entries.len() * 2).max(MIN);
+        let size = (self.entries.len() * 2).max(MIN_ENTRIES);
         let old = std::mem::replace(&mut self.entries, vec![(0, NOTHING); size]);
         for entry in old.into_iter().filter(|&(_, place)| place != NOTHING) {
             let at = self.entry_of(entry.0);

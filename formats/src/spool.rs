@@ -9,7 +9,7 @@ use crate::memory;
 use crate::temporary::{self, unlinked};
 
 /// Bytes in memory, over all strands.
-const BUDGET: usize = if cfg!(test) { 4096 } else { 64 << 20 };
+const MAX_IN_MEMORY: usize = if cfg!(test) { 4096 } else { 64 << 20 };
 /// Bytes that a cursor reads at a time: a whole number of words, and of ENTRACE's items.
 const READ: u64 = 512 * 40;
 
@@ -68,7 +68,7 @@ impl Spool {
     pub(crate) fn push(&mut self, strand: usize, bytes: &[u8]) -> io::Result<()> {
         self.strands[strand].tail.extend_from_slice(bytes);
         self.held += bytes.len();
-        if self.held > BUDGET {
+        if self.held > MAX_IN_MEMORY {
             self.spill()
         } else {
             Ok(())
@@ -209,7 +209,9 @@ mod tests {
             ..Spool::default()
         };
         let strand = spool.strand();
-        let error = spool.push(strand, &[7; BUDGET + 1]).expect_err("full");
+        let error = spool
+            .push(strand, &[7; MAX_IN_MEMORY + 1])
+            .expect_err("full");
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         let folder = std::env::temp_dir();
         let begin = format!("{}: No space left on device", folder.display());
@@ -243,7 +245,7 @@ mod tests {
             let bytes = [round as u8; ITEM];
             spool.push(strands[which], &bytes).expect("room");
             wanted[which].extend(bytes);
-            assert!(spool.held <= BUDGET);
+            assert!(spool.held <= MAX_IN_MEMORY);
             // One item was just written. The other is in the file already.
             for item in [round / 100, round / 1000] {
                 let at = item * ITEM as u64 + 8;

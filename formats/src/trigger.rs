@@ -12,11 +12,11 @@ use crate::{duration, size};
 pub use reason::{Occurrence, Reason, SlowCall};
 
 /// How many triggers a program has at most.
-pub const MAX: usize = 32;
+pub const MAX_TRIGGERS: usize = 32;
 /// The most bytes of one trigger's text.
 pub const MAX_BYTES: usize = 200;
 /// The minimum time between two dumps of a trigger without a limit of its own.
-pub const LIMIT: Duration = Duration::from_secs(10);
+pub const DEFAULT_LIMIT: Duration = Duration::from_secs(10);
 /// The shortest period of `every`.
 pub const MIN_PERIOD: Duration = Duration::from_millis(100);
 
@@ -41,9 +41,9 @@ pub struct Trigger {
 /// An event that a trigger waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A call of a function that the filter names takes longer than that.
+    /// A call of a function that the filter names takes longer than this duration.
     Call(Filter, Duration),
-    /// More bytes of the process are in memory.
+    /// More than this many bytes of the process are in memory.
     Resident(u64),
     /// This much time has passed.
     Every(Duration),
@@ -99,8 +99,8 @@ pub fn parse(text: &str) -> Result<Vec<Trigger>, String> {
     }
     match triggers.len() {
         0 => Err(format!("no trigger; {GRAMMAR}")),
-        1..=MAX => Ok(triggers),
-        _ => Err(format!("too many triggers; {MAX} are the most")),
+        1..=MAX_TRIGGERS => Ok(triggers),
+        _ => Err(format!("too many triggers; {MAX_TRIGGERS} are the most")),
     }
 }
 
@@ -144,7 +144,7 @@ fn one(part: &str) -> Result<Trigger, String> {
         Event::Every(_) if limit.is_some() => return Err(owned("its period is its limit")),
         Event::Signal | Event::Every(_) => Duration::ZERO,
         ref end if end.is_end() => Duration::ZERO,
-        _ => LIMIT,
+        _ => DEFAULT_LIMIT,
     };
     let mut text = String::new();
     for word in part.split_ascii_whitespace() {
@@ -257,22 +257,22 @@ mod tests {
     fn triggers() {
         let s = Duration::from_secs;
         for (text, event, post_roll, limit) in [
-            ("a::b>50ms", call("a::b", 50), s(0), LIMIT),
-            ("a::*>1s+2s", call("a::*", 1000), s(2), LIMIT),
+            ("a::b>50ms", call("a::b", 50), s(0), DEFAULT_LIMIT),
+            ("a::*>1s+2s", call("a::*", 1000), s(2), DEFAULT_LIMIT),
             ("a::b > 50ms  +2s /1m", call("a::b", 50), s(2), s(60)),
             ("a::b>0/0", call("a::b", 0), s(0), s(0)),
             (
                 "<a::B<a::C> as core::ops::Add + x/y>::add>7ms",
                 call("<a::B<a::C> as core::ops::Add + x/y>::add", 7),
                 s(0),
-                LIMIT,
+                DEFAULT_LIMIT,
             ),
-            ("rss>2G", Event::Resident(2 << 30), s(0), LIMIT),
+            ("rss>2G", Event::Resident(2 << 30), s(0), DEFAULT_LIMIT),
             ("rss>2G /5m", Event::Resident(2 << 30), s(0), s(300)),
             ("every 10m", Event::Every(s(600)), s(0), s(0)),
             ("every 10s +1s", Event::Every(s(10)), s(1), s(0)),
-            ("panic", Event::Panic, s(0), LIMIT),
-            ("panic +1s", Event::Panic, s(1), LIMIT),
+            ("panic", Event::Panic, s(0), DEFAULT_LIMIT),
+            ("panic +1s", Event::Panic, s(1), DEFAULT_LIMIT),
             ("exit", Event::Exit, s(0), s(0)),
             ("int", Event::Interrupt, s(0), s(0)),
             ("term", Event::Terminate, s(0), s(0)),
@@ -328,7 +328,7 @@ mod tests {
         }
         let long = format!("{}>1ms", "x".repeat(MAX_BYTES));
         assert!(parse(&long).is_err_and(|error| error.contains("too long") && error.len() < 700));
-        let many = vec!["a>1ms"; MAX + 1].join(",");
+        let many = vec!["a>1ms"; MAX_TRIGGERS + 1].join(",");
         assert!(parse(&many).is_err_and(|error| error.contains("too many")));
         assert!(parse(many.strip_suffix(",a>1ms").expect("one less")).is_ok());
     }

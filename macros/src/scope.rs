@@ -1,4 +1,4 @@
-//! A whole scope: an `impl`, a trait or a module. Those of its functions are traced that are worth it. A function or
+//! A whole scope: an `impl`, a trait or a module. Its functions are traced if they are worth it. A function or
 //! scope inside that has an attribute of its own is handled by that attribute.
 
 use fdr_marks::items::{Attribute, Item, Kind, is_word, split};

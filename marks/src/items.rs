@@ -19,7 +19,7 @@ pub enum Kind {
     Module,
     /// Items that a macro was given, in a group without delimiters.
     Tokens,
-    /// All that holds no functions of the scope.
+    /// Any other item. It holds no function of the scope.
     #[default]
     Other,
 }

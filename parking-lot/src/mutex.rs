@@ -1,4 +1,5 @@
-//! The locks that one thread has: plain, fair, and with a count for the thread that has it already.
+//! The exclusive locks: `Mutex`, `FairMutex` and `ReentrantMutex`. The thread that holds a `ReentrantMutex` may lock it
+//! again.
 
 use std::time::{Duration, Instant};
 

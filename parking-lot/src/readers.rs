@@ -6,14 +6,14 @@ use fdr::sync::raw::SharedWatch;
 
 /// The number of locks that are remembered for a thread. If a thread reads more locks at once, it is not known as a
 /// holder of the others.
-const MAX: usize = 16;
+const MAX_LOCKS: usize = 16;
 
 /// A lock by its address, and the word of its reader, which [`SharedWatch::remove`] needs. The address is 0 in a free
 /// place.
 type Read = Cell<(usize, u64)>;
 
 thread_local! {
-    static READ: [Read; MAX] = const { [const { Cell::new((0, 0)) }; MAX] };
+    static READ: [Read; MAX_LOCKS] = const { [const { Cell::new((0, 0)) }; MAX_LOCKS] };
 }
 
 fn address(lock: &SharedWatch) -> usize {

@@ -21,7 +21,7 @@ pub(crate) struct SpanSource {
     /// The names of its fields.
     fields: &'static [CallSite],
     pub(crate) level: Level,
-    /// How many of its spans were entered once, or [`TASKS`].
+    /// How many of its spans ended after one entry, up to [`MAX_SINGLE_ENTRIES`]. Or [`TASKS`]: its spans are tasks.
     once: AtomicU32,
     next: Next,
 }
@@ -40,7 +40,7 @@ static ADDING: Mutex<()> = Mutex::new(());
 const TASKS: u32 = u32::MAX;
 
 /// After this many spans that were entered only once, the spans of the place count as calls.
-const TRIES: u32 = 8;
+const MAX_SINGLE_ENTRIES: u32 = 8;
 
 /// How the spans of a place are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl SpanSource {
     pub(crate) fn kind(&self) -> Kind {
         match self.once.load(Ordering::Relaxed) {
             TASKS => Kind::Tasks,
-            TRIES.. => Kind::Calls,
+            MAX_SINGLE_ENTRIES.. => Kind::Calls,
             _ => Kind::NotKnown,
         }
     }
@@ -156,7 +156,7 @@ impl SpanSource {
     /// A span has ended that was entered once.
     pub(crate) fn had_call(&self) {
         let once = self.once.load(Ordering::Relaxed);
-        if once < TRIES {
+        if once < MAX_SINGLE_ENTRIES {
             let more = once + 1;
             // If another thread changes it meanwhile, that counts.
             let change = (Ordering::Relaxed, Ordering::Relaxed);

@@ -7,7 +7,7 @@ use crate::report::names::name_of;
 use crate::ui;
 
 /// Notes that are kept of a call: one of its arguments, and one of its result.
-const MAX: usize = 2;
+const MAX_NOTES: usize = 2;
 /// A value that is longer loses its middle, for people.
 const WIDEST: usize = 64;
 
@@ -19,12 +19,12 @@ impl PathNotes {
     /// Takes what another pass found.
     pub(crate) fn add(&mut self, more: PathNotes) {
         self.0.extend(more.0);
-        self.0.truncate(MAX);
+        self.0.truncate(MAX_NOTES);
     }
 
     /// Takes the body of a note: of arguments, or of an event that has the fields of a span.
     pub(crate) fn take(&mut self, kind: NoteKind, body: &[u8]) {
-        if self.0.len() < MAX {
+        if self.0.len() < MAX_NOTES {
             self.0.push((kind, body.to_vec()));
         }
     }

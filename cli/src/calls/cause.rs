@@ -11,8 +11,8 @@ use super::overlaps::{Presences, WaitTicks};
 use super::tree::Tree;
 use super::usual::Usual;
 
-/// The part of the excess that a cause has at least.
-const MAX: f64 = 0.5;
+/// A cause has at least this part of the excess.
+const MIN_PART: f64 = 0.5;
 /// The least number of usual calls with records for which the usual parts are measured. Below it, they are estimated.
 const ENOUGH: u64 = 5;
 /// A function was called too often if its number of calls is the usual number times this factor, or more.
@@ -179,7 +179,7 @@ pub(crate) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explanation {
         inside.sort_by(|one, other| other.0.excess().total_cmp(&one.0.excess()));
         let last = path[path.len() - 1];
         match inside.first() {
-            Some((step, place, usual)) if step.excess() >= MAX * excess => {
+            Some((step, place, usual)) if step.excess() >= MIN_PART * excess => {
                 path.push(*step);
                 (at, known) = (*place, *usual);
                 if parts.is_other_work(step) {
@@ -200,11 +200,11 @@ pub(crate) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explanation {
                 let inside: Vec<Step> = inside.filter(|step| step.excess() > 0.0).collect();
                 let other = inside.iter().filter(|step| parts.is_other_work(step));
                 let of_others: f64 = other.clone().map(Step::excess).sum();
-                (found.cause, found.share) = if own >= MAX * excess {
+                (found.cause, found.share) = if own >= MIN_PART * excess {
                     (Cause::Itself, own / excess)
-                } else if short >= MAX * excess {
+                } else if short >= MIN_PART * excess {
                     (Cause::ShortCalls, short / excess)
-                } else if of_others >= MAX * excess {
+                } else if of_others >= MIN_PART * excess {
                     found.spread = other.take(NAMED).copied().collect();
                     (Cause::OtherWork, of_others / excess)
                 } else {
@@ -284,7 +284,7 @@ pub(crate) fn meanwhile(presences: &Presences, compared: &Compared<'_>) -> Optio
         let present = part(slow, length, thread, function);
         let is_own = compared.own.iter().any(|step| step.function == function);
         let waits_for_it = compared.waits_for_it.get(&(slow, thread)).copied();
-        let is_waiting = waits_for_it.is_some_and(|ticks| ticks as f64 >= MAX * length as f64);
+        let is_waiting = waits_for_it.is_some_and(|ticks| ticks as f64 >= MIN_PART * length as f64);
         if present < PRESENT || is_own || is_waiting {
             continue;
         }
@@ -302,7 +302,7 @@ pub(crate) fn meanwhile(presences: &Presences, compared: &Compared<'_>) -> Optio
         }
     }
     // A thread that ran explains more than one that waited, too.
-    let ran = |what: &ConcurrentCall| what.running as f64 >= MAX * what.ticks as f64;
+    let ran = |what: &ConcurrentCall| what.running as f64 >= MIN_PART * what.ticks as f64;
     if found.iter().any(|(.., what)| ran(what)) {
         found.retain(|(.., what)| ran(what));
     }

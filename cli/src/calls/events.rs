@@ -7,7 +7,7 @@ use super::arguments::shorten;
 use crate::ui;
 
 /// Names of events that are kept of a call.
-const MAX: usize = 4;
+const MAX_NAMES: usize = 4;
 /// Where the body of an event has its level, behind its name and its form.
 const LEVEL_AT: usize = 5;
 
@@ -73,7 +73,7 @@ impl Events {
             known.times += event.times;
             return;
         }
-        if self.list.len() == MAX {
+        if self.list.len() == MAX_NAMES {
             let lowest = self.list.iter().map(|event| event.level).min();
             if lowest.is_none_or(|lowest| lowest >= event.level) {
                 return;

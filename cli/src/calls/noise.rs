@@ -15,8 +15,8 @@ use crate::report::function_rows::Row;
 const SCHEDULER_NS: u64 = 20_000_000;
 /// Any other excess is a finding from this time on. Interrupts and page faults take less.
 const MACHINE_NS: u64 = 1_000_000;
-/// The part of the excess that a state has, at least.
-const MAX: f64 = 0.5;
+/// A state explains the excess if it has at least this part of it.
+const MIN_PART: f64 = 0.5;
 
 /// The data by which noise is recognized.
 pub(crate) struct Noise<'a> {
@@ -60,7 +60,7 @@ impl<'a> Noise<'a> {
         let known = self.states.in_stretch(call.thread, call.start, call.end);
         let has_most = |state| {
             let ns = self.clock.nanos(known.spent.in_state(state)).0;
-            ns as f64 >= MAX * excess as f64
+            ns as f64 >= MIN_PART * excess as f64
         };
         let least = if has_most(State::Preempted)
             || has_most(State::Waiting) && self.waits.contains(&call.function)

@@ -9,7 +9,7 @@ use crate::symbols::{CodeLocation, Symbols};
 use crate::ui;
 
 /// Places that are shown.
-const MAX: usize = 3;
+const MAX_PLACES: usize = 3;
 
 /// How many samples each line of a function has.
 type Lines = HashMap<Option<(String, u32)>, u64>;
@@ -92,7 +92,7 @@ impl Sampled {
             let by_name = || one.0.function.cmp(&other.0.function);
             other.1.cmp(&one.1).then_with(by_name)
         });
-        places.truncate(MAX);
+        places.truncate(MAX_PLACES);
         Sampled { count, places }
     }
 

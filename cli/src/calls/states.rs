@@ -13,9 +13,10 @@ use crate::off_cpu::Split;
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
-/// The minimum part: of the excess, for the state that explains it; of the time of the preemptions, for the thread that
-/// had the CPU.
-const MAX: f64 = 0.5;
+/// A state explains the excess if it has at least this part of it. A thread preempted the call if it had the CPU for at
+/// least this part of the preemptions. A function of that thread is named if it ran for at least this part of the time of
+/// the function that ran longest.
+const MIN_PART: f64 = 0.5;
 /// If a call ran for at least this part of the excess, its state counts as computing, even if it was preempted for
 /// longer. A thread that computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
@@ -184,7 +185,7 @@ fn state_of_excess(tree: &Tree, explained: &Explanation, scale: f64) -> Option<S
     if state == State::Preempted && split.running as f64 * scale >= COMPUTED * excess {
         state = State::Running;
     }
-    (explained.cause != Cause::None && ticks as f64 * scale >= MAX * excess).then_some(state)
+    (explained.cause != Cause::None && ticks as f64 * scale >= MIN_PART * excess).then_some(state)
 }
 
 /// Which thread ran on the CPU that the call's thread was taken from.
@@ -210,7 +211,7 @@ fn preempted_by(call: &SlowCall, around: &PreemptionContext<'_>) -> Preemptor {
         }
     }
     on_it.remove(&call.thread);
-    let of_all = |ticks: u64| ticks as f64 >= MAX * all.max(1) as f64;
+    let of_all = |ticks: u64| ticks as f64 >= MIN_PART * all.max(1) as f64;
     let together: u64 = on_it.values().sum();
     let most = on_it.iter().map(|(thread, ticks)| (*thread, *ticks));
     let most = most.max_by_key(|(thread, ticks)| (*ticks, std::cmp::Reverse(*thread)));
@@ -244,7 +245,7 @@ fn function_of(thread: ThreadId, around: &PreemptionContext<'_>) -> Option<Funct
     let longest = here.iter().map(|(_, seen)| seen.running).max()?;
     let most = here
         .iter()
-        .filter(|(_, seen)| seen.running as f64 >= MAX * longest as f64);
+        .filter(|(_, seen)| seen.running as f64 >= MIN_PART * longest as f64);
     let innermost = most.max_by_key(|(function, seen)| (seen.depth, seen.running, function.0));
     innermost.map(|(function, _)| *function)
 }

@@ -64,7 +64,7 @@ pub(crate) fn write(
     };
     let done = convert(source, job, out).map_err(|failure| match failure {
         Failure::Source(error) => trace::about(job.trace, error),
-        // It is the trace that needs it.
+        // The trace needs too much memory, so the error names the trace and not the output.
         Failure::Output(error) if memory::is_refusal(&error) => trace::about(job.trace, error),
         Failure::Output(error) => trace::about(output, error),
     })?;

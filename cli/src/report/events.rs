@@ -16,7 +16,7 @@ use super::stats::OTHERS;
 use crate::memory;
 
 /// The most names of events and of counters that have rows of their own. All further names are one row.
-const MAX: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// A value of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -206,7 +206,7 @@ impl Events {
 
 /// The entry of a name. If there are too many names: the entry of all others.
 fn entry(list: &mut BTreeMap<FunctionId, Stats>, name: FunctionId) -> &mut Stats {
-    let name = match list.len() < MAX || list.contains_key(&name) {
+    let name = match list.len() < MAX_NAMES || list.contains_key(&name) {
         true => name,
         false => OTHERS,
     };

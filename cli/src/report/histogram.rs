@@ -24,7 +24,7 @@ pub(crate) struct Histogram {
     sum: u64,
     min: u64,
     max: u64,
-    /// By the shift of a duration: what its bits that remain are counted from in `cells`.
+    /// By the shift of a duration: the offset in `cells` that is added to the shifted duration.
     starts: [u16; SHIFTS],
     /// Octaves, of [`CELLS`] each: the first two, and others as they were met.
     cells: Vec<u32>,

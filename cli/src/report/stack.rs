@@ -355,7 +355,7 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
         let open = self.open.get_mut(place as usize)?;
         // One up, or one down.
         *open = open.wrapping_add((plain.exit | 1) as u32);
-        // The next one takes its place, where it is none that ends.
+        // An entry is stored as well. It does not raise `ended`, so the next edge overwrites it.
         let at = plain.ended % ROOM;
         self.ended.total[at] = plain.total;
         self.ended.children[at] = plain.children;

@@ -54,7 +54,7 @@ const LEFT_OUT: [&str; 13] = [
 ];
 
 /// How wide columns are at least on a terminal, so that all tables of a run have the same ones.
-const MIN: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
+const MIN_WIDTHS: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
 
 /// The most threads that are named with their open calls.
 const MAX_OPEN_THREADS: usize = 3;
@@ -396,7 +396,7 @@ impl TableLayout {
             return fit;
         };
         let length = |text: &str| text.chars().count();
-        fit.least = MIN;
+        fit.least = MIN_WIDTHS;
         let mut place = if look.places { 2 + "source".len() } else { 0 };
         let (mut names, mut prefix) = (0, None::<String>);
         let threads = report

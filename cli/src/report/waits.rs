@@ -14,7 +14,7 @@ use super::query::Selection;
 use crate::memory;
 
 /// The most objects with figures of their own. All further objects are counted as one without a name.
-const MAX: usize = 1 << 16;
+const MAX_OBJECTS: usize = 1 << 16;
 /// The most functions of holders with figures of their own, for each object.
 const MAX_HOLDERS: usize = 1 << 12;
 
@@ -190,7 +190,7 @@ impl Waits {
 }
 
 fn entry(objects: &mut BTreeMap<Object, Stats>, object: Object) -> &mut Stats {
-    let object = match objects.len() < MAX || objects.contains_key(&object) {
+    let object = match objects.len() < MAX_OBJECTS || objects.contains_key(&object) {
         true => object,
         false => Object::default(),
     };

@@ -6,7 +6,7 @@ use foldhash::{HashMap, HashMapExt};
 
 /// The most paths of a finished tree (10 MiB, and more for the table that finds them). A growing tree may have half as
 /// many more.
-pub(crate) const MAX: usize = 1 << 18;
+pub(crate) const MAX_PATHS: usize = 1 << 18;
 /// Entries of the table that saves most searches; a power of two.
 const NEAR: usize = 1 << 14;
 

@@ -10,7 +10,7 @@ use fdr_formats::packed::Packed;
 use fdr_formats::states::States;
 use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks};
 
-use super::call_tree::{Label, MAX, NodeId, Tree};
+use super::call_tree::{Label, MAX_PATHS, NodeId, Tree};
 use super::line::Line;
 use crate::damage::Damage;
 use crate::off_cpu::Absence;
@@ -60,7 +60,7 @@ impl Folder {
             has_marks: true,
             by: None,
             window: Window::default(),
-            most: MAX,
+            most: MAX_PATHS,
             tree: Tree::default(),
             lines: Vec::new(),
             by_id: HashMap::new(),
@@ -179,7 +179,7 @@ impl Sink for Folder {
 pub(crate) fn gather(folders: Vec<Folder>) -> Folded {
     let (mut tree, mut damage) = (Tree::default(), Damage::default());
     let mut unknown = 0_u64;
-    let most = folders.first().map_or(MAX, |folder| folder.most);
+    let most = folders.first().map_or(MAX_PATHS, |folder| folder.most);
     for mut folder in folders {
         for (_, line) in &mut folder.lines {
             unknown = unknown.saturating_add(line.unknown().0);

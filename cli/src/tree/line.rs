@@ -155,7 +155,7 @@ impl ByState {
         parts.own.part(self.state, ticks).wrapping_sub(less)
     }
 
-    /// Of what the own time of an open call has less.
+    /// Adds ticks that are later subtracted from the own time of the open call at this place.
     fn take(&mut self, place: usize, less: &OffCpu) {
         if self.less.len() <= place {
             self.less.resize(place + 1, 0);

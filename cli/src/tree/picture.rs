@@ -12,7 +12,7 @@ const FRAME: f64 = 17.0;
 const HEAD: f64 = 56.0;
 const FOOT: f64 = 28.0;
 /// Frames that are narrower are left out.
-const MIN: f64 = 0.3;
+const MIN_WIDTH: f64 = 0.3;
 /// A path is coloured if its change is at least this part of the total.
 const NOTABLE: f64 = 0.001;
 /// The colour of a box that is no function.
@@ -62,7 +62,7 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
             let around = &mut places[caller];
             let (left, depth) = (around.next, around.depth + 1);
             around.next += width;
-            if width * (WIDTH - 2.0 * EDGE) < MIN {
+            if width * (WIDTH - 2.0 * EDGE) < MIN_WIDTH {
                 left_out += u64::from(paths.nodes[path].total[1] > 0);
                 continue;
             }

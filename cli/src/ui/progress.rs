@@ -10,7 +10,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::size;
 
 /// Work that is done sooner shows no progress bar.
-const PATIENCE: Duration = Duration::from_millis(500);
+const MIN_WORK: Duration = Duration::from_millis(500);
 
 /// A progress bar on stderr: only on a terminal, and only for work that takes its time.
 pub(crate) struct Progress {
@@ -61,7 +61,7 @@ impl Progress {
             return;
         }
         self.bar.inc(bytes);
-        if self.started.elapsed() >= PATIENCE {
+        if self.started.elapsed() >= MIN_WORK {
             self.shown
                 .call_once(|| self.bar.set_draw_target(ProgressDrawTarget::stderr()));
         }

@@ -11,7 +11,7 @@ use crate::model::{Clock, NoteKind, Ticks};
 use crate::scale;
 
 /// The most bytes in front of a packet's first event.
-const HEAD_MOST: u64 = 1024;
+const MAX_HEAD: u64 = 1024;
 
 /// Everything that the reading of stream files needs.
 #[derive(Debug, Default)]
@@ -276,8 +276,8 @@ impl Stream {
 /// The head of a packet. Damaged files are searched for it, so it must be quick at every place.
 fn bounded(node: Option<&Node>) -> Result<(), String> {
     match node.map_or(Some(0), Node::most_bits) {
-        Some(bits) if bits <= HEAD_MOST * 8 => Ok(()),
-        Some(_) => Err(format!("longer than {HEAD_MOST} bytes")),
+        Some(bits) if bits <= MAX_HEAD * 8 => Ok(()),
+        Some(_) => Err(format!("longer than {MAX_HEAD} bytes")),
         None => Err("its size is not fixed, which is not supported".into()),
     }
 }

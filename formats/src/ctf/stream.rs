@@ -12,7 +12,7 @@ use crate::error::Diagnostic;
 /// Bytes of a file in memory.
 pub(super) const WINDOW: usize = 256 * 1024;
 /// The most bytes to which a window grows for a longer event.
-const WINDOW_MOST: usize = 32 << 20;
+const MAX_WINDOW: usize = 32 << 20;
 /// Bytes that hold any packet's head.
 const HEAD: usize = 4096;
 
@@ -305,7 +305,7 @@ impl<'a> Reader<'a> {
                     }));
                 }
                 Ok(_) => "without a byte",
-                Err(Unread::Stop(Stop::More)) if want < WINDOW_MOST => {
+                Err(Unread::Stop(Stop::More)) if want < MAX_WINDOW => {
                     want = (2 * have).max(2 * want).max(HEAD);
                     self.values.clock = clock;
                     if want > self.capacity {

@@ -24,7 +24,7 @@ use crate::error::Error;
 const MAGIC: u32 = 0x75D1_1D57;
 const HEAD: usize = 37;
 /// The longest metadata that is read.
-const MAX: u64 = 32 << 20;
+const MAX_METADATA: u64 = 32 << 20;
 /// The first bytes of a plain text.
 const PLAIN: &[u8] = b"/* CTF 1.8";
 
@@ -67,13 +67,15 @@ fn order(head: &[u8]) -> Option<ByteOrder> {
 /// Reads a metadata file.
 pub(super) fn read(path: &Path) -> Result<Text, Error> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX {
+    File::open(path)?
+        .take(MAX_METADATA + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_METADATA {
         let what = format!(
             "the metadata is longer than {} MiB, which no program writes",
-            MAX >> 20
+            MAX_METADATA >> 20
         );
-        return Err(Error::format(MAX, what));
+        return Err(Error::format(MAX_METADATA, what));
     }
     let size = bytes.len() as u64;
     let Some(order) = order(&bytes) else {

@@ -7,13 +7,13 @@ use crate::calls::{Exit, Rule};
 use crate::model::{Call, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
 
 /// The most bytes of a payload that are kept.
-const PAYLOAD_MOST: usize = 8 << 20;
+const MAX_PAYLOAD: usize = 8 << 20;
 /// The most arguments of one event.
-const ARGUMENTS_MOST: usize = 512;
+const MAX_ARGUMENTS: usize = 512;
 /// The most marks without a time that wait for the first time.
-const EARLY_MOST: usize = 1024;
+const MAX_EARLY: usize = 1024;
 /// The most calls that were open before the first event and are kept.
-const BEFORE_MOST: usize = 4096;
+const MAX_BEFORE: usize = 4096;
 
 /// A thread with calls that were open at its first event.
 pub(super) struct OpenThread {
@@ -221,7 +221,7 @@ impl ThreadEncoder {
         match self.rule.exit(&self.open, |&open| open == id) {
             Exit::Innermost => drop(self.open.pop()),
             Exit::Outer(inside) => self.open.truncate(self.open.len() - inside - 1),
-            Exit::Before if self.before.len() < BEFORE_MOST => self.before.push(id),
+            Exit::Before if self.before.len() < MAX_BEFORE => self.before.push(id),
             Exit::Before | Exit::Lone => {}
         }
     }
@@ -251,7 +251,7 @@ impl ThreadEncoder {
         };
         match self.packets.last() {
             Some(last) => self.untimed(untimed, last),
-            None if self.early.len() < EARLY_MOST => self.early.push(untimed),
+            None if self.early.len() < MAX_EARLY => self.early.push(untimed),
             None => {
                 // Too many marks wait for a time. They get the time of the trace's start.
                 self.begin_at(0);
@@ -314,7 +314,7 @@ impl ThreadEncoder {
         match mark {
             Untimed::Argument(value) => {
                 self.arguments.push(value);
-                if self.arguments.len() == ARGUMENTS_MOST {
+                if self.arguments.len() == MAX_ARGUMENTS {
                     self.write_arguments(time);
                 }
             }
@@ -404,8 +404,8 @@ impl ThreadEncoder {
 }
 
 fn shorter<'a>(data: &'a [u8], cut: &mut CutShort) -> &'a [u8] {
-    match data.get(..PAYLOAD_MOST) {
-        Some(start) if data.len() > PAYLOAD_MOST => {
+    match data.get(..MAX_PAYLOAD) {
+        Some(start) if data.len() > MAX_PAYLOAD => {
             cut.payloads += 1;
             start
         }

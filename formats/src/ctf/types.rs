@@ -11,11 +11,11 @@ use super::tsdl::types::{self, Label, Type};
 use crate::bytes::ByteOrder;
 
 /// The most types in all classes of a trace together.
-const NODES_MOST: usize = 1 << 18;
+const MAX_NODES: usize = 1 << 18;
 /// The most names that are compared during the lookup of lengths and tags.
-const WORK_MOST: usize = 1 << 25;
+const MAX_WORK: usize = 1 << 25;
 /// The most labels that choose a variant's option.
-const CHOICES_MOST: usize = 1024;
+const MAX_CHOICES: usize = 1024;
 /// The scopes in which a name with this prefix is looked up, in the order of reading.
 const ROOTS: [&str; 6] = [
     "trace.packet.header.",
@@ -138,9 +138,9 @@ impl<'a> Compiler<'a> {
 
     fn node(&mut self, name: &str, kind: &Type) -> Result<(Node, Target), String> {
         self.nodes += 1;
-        if self.nodes > NODES_MOST {
+        if self.nodes > MAX_NODES {
             return Err(format!(
-                "more than {NODES_MOST} fields in all classes of events"
+                "more than {MAX_NODES} fields in all classes of events"
             ));
         }
         Ok(match kind {
@@ -226,8 +226,8 @@ impl<'a> Compiler<'a> {
         let tag = tag.ok_or("a variant without a tag")?;
         let (integer, labels) = self.lookup(tag)?;
         let labels = labels.ok_or_else(|| format!("the tag `{tag:.60}` is no enum"))?;
-        if labels.len() > CHOICES_MOST || list.len() > CHOICES_MOST {
-            return Err(format!("a variant of more than {CHOICES_MOST} choices"));
+        if labels.len() > MAX_CHOICES || list.len() > MAX_CHOICES {
+            return Err(format!("a variant of more than {MAX_CHOICES} choices"));
         }
         let mut options = Vec::new();
         for (name, kind) in list {
@@ -253,7 +253,7 @@ impl<'a> Compiler<'a> {
 
     fn work(&mut self, more: usize) -> Result<(), String> {
         self.work += more;
-        if self.work > WORK_MOST {
+        if self.work > MAX_WORK {
             return Err("lengths and tags of fields that are too many to look up".into());
         }
         Ok(())

@@ -8,9 +8,9 @@ use super::types::{Count, Field, Integer, Node, Role, Slot};
 use crate::text::cut;
 
 /// The most bytes of an event's text in words.
-const TEXT_MOST: usize = 64 * 1024;
+const MAX_TEXT: usize = 64 * 1024;
 /// The most labels that are searched for a value, for people.
-const LABELS_MOST: usize = 1024;
+const MAX_LABELS: usize = 1024;
 
 /// Why an event can't be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,11 +173,11 @@ impl Walk<'_> {
     #[inline]
     fn push_text(&mut self, what: impl FnOnce(&mut String) -> std::fmt::Result) {
         let text = self.text.as_mut();
-        if let Some(text) = text.filter(|text| text.len() < TEXT_MOST) {
+        if let Some(text) = text.filter(|text| text.len() < MAX_TEXT) {
             // Writing to a String does not fail.
             let _ = what(text);
-            if text.len() > TEXT_MOST {
-                text.truncate(cut(text, TEXT_MOST).len());
+            if text.len() > MAX_TEXT {
+                text.truncate(cut(text, MAX_TEXT).len());
                 text.push('…');
             }
         }
@@ -284,11 +284,7 @@ impl Walk<'_> {
             return Ok(());
         }
         for (at, bytes) in bytes.chunks((element.size / 8) as usize).enumerate() {
-            if self
-                .text
-                .as_ref()
-                .is_none_or(|text| text.len() >= TEXT_MOST)
-            {
+            if self.text.as_ref().is_none_or(|text| text.len() >= MAX_TEXT) {
                 break;
             }
             let before = if at == 0 { "[" } else { ", " };
@@ -405,7 +401,7 @@ fn number(text: &mut String, value: u64, integer: &Integer) -> std::fmt::Result 
 
 fn label(text: &mut String, value: u64, integer: &Integer, labels: &[Label]) -> std::fmt::Result {
     let wide = wide(value, integer.signed);
-    let mut near = labels.iter().take(LABELS_MOST);
+    let mut near = labels.iter().take(MAX_LABELS);
     match near.find(|label| label.low <= wide && wide <= label.high) {
         Some(label) => write!(text, "{:?}", label.name)?,
         None => text.push_str("(no label)"),
@@ -415,7 +411,7 @@ fn label(text: &mut String, value: u64, integer: &Integer, labels: &[Label]) -> 
 }
 
 fn quoted(text: &mut String, bytes: &[u8]) -> std::fmt::Result {
-    let bytes = bytes.get(..TEXT_MOST).unwrap_or(bytes);
+    let bytes = bytes.get(..MAX_TEXT).unwrap_or(bytes);
     write!(text, "{:?}", String::from_utf8_lossy(bytes))
 }
 

@@ -36,7 +36,7 @@ use crate::writer::Writer;
 /// The stream file of facts.
 pub(super) const FACTS_FILE: &str = "facts";
 /// Names are kept whole up to this length, which no real name has.
-const NAME_MOST: usize = 1 << 20;
+const MAX_NAME: usize = 1 << 20;
 
 /// A sink that writes a CTF folder.
 pub struct CtfWriter {
@@ -261,8 +261,8 @@ impl CtfWriter {
     }
 
     fn shorten(&mut self, name: &mut String) {
-        if name.len() > NAME_MOST {
-            name.truncate(cut(name, NAME_MOST).len());
+        if name.len() > MAX_NAME {
+            name.truncate(cut(name, MAX_NAME).len());
             self.losses.add("names over 1 MiB: cut to that", 1);
         }
     }

@@ -20,7 +20,7 @@ const NOTE: &str = "fdr.note";
 /// Names that an entry needs for itself.
 const RESERVED_NAMES: &[&str] = &["start_ns", "tid"];
 /// The most values: two for each field, and a span.
-const MAX: usize = 2 * MAX_FIELDS + 1;
+const MAX_VALUES: usize = 2 * MAX_FIELDS + 1;
 
 /// The names of notes, and where in the program they are.
 #[derive(Debug, Default)]
@@ -127,11 +127,11 @@ pub(super) fn note(entry: &Entry<'_>) -> Option<(NoteKind, Vec<u8>)> {
     let named: Vec<RecordValue<'_>> = named
         .filter(|(name, _)| !own(name))
         .map(|&(_, value)| value)
-        .take(MAX + 1)
+        .take(MAX_VALUES + 1)
         .collect();
     let places = places.split('.').filter(|place| !place.is_empty());
     let values: Option<Vec<Value<'_>>> = places
-        .take(MAX + 1)
+        .take(MAX_VALUES + 1)
         .map(|place| {
             Some(match *named.get(place.parse::<usize>().ok()?)? {
                 RecordValue::U64(number) => Value::Unsigned(number),

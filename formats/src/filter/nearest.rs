@@ -2,7 +2,7 @@
 //! variable or format.
 
 /// The most characters of a name and of a pattern that are compared.
-const MAX: usize = 200;
+const MAX_CHARS: usize = 200;
 
 /// The `count` names nearest to the glob `pattern`, best first, each once. Even far names are given,
 /// because a sample of the existing names helps a person who mistyped everything. Each name costs up to
@@ -42,7 +42,7 @@ pub fn nearest<'a>(names: &[&'a str], pattern: &str, count: usize) -> Vec<&'a st
 /// The characters that are compared.
 fn beginning(text: &str) -> Vec<char> {
     let mut chars = Vec::new();
-    for char in text.chars().take(MAX) {
+    for char in text.chars().take(MAX_CHARS) {
         chars.push(char);
     }
     chars

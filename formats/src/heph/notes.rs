@@ -14,7 +14,7 @@ pub(super) const DESCRIPTION: usize = 40;
 /// Bytes of a field's name, so that it fits an `fdr:more` event with its value.
 const NAME: usize = 32;
 /// The most bytes that are read of a note. An escaped byte has three.
-const MAX: usize = 3 * MAX_BYTES + 4096;
+const MAX_NOTE: usize = 3 * MAX_BYTES + 4096;
 /// The attribute of an `fdr:more` event that names what it continues.
 const RESERVED_NAMES: &[&str] = &["of"];
 
@@ -127,7 +127,7 @@ impl NoteAttributes {
             self.values
                 .push((name.to_vec(), OwnedValue::Number(number)));
         }
-        self.bytes <= MAX
+        self.bytes <= MAX_NOTE
     }
 
     /// The note. `name` gives the number of a name of the file. `None`: it is damaged.

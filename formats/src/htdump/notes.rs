@@ -32,7 +32,7 @@ use crate::text::cut;
 /// The first klass of notes.
 const FIRST: u32 = 1024;
 /// The most klasses of notes. There are four more, of notes as bytes.
-const MAX: usize = 4096;
+const MAX_KLASSES: usize = 4096;
 /// Bytes of a klass's name.
 const NAME: usize = 256;
 /// The beginning of the type's name of `inside`.
@@ -53,7 +53,7 @@ impl Klasses {
         if let Some(&klass) = self.klass_of.get(class) {
             return Some((klass, false));
         }
-        if self.klass_of.len() >= MAX && !class.is_body() {
+        if self.klass_of.len() >= MAX_KLASSES && !class.is_body() {
             return None;
         }
         let klass = FIRST + self.klass_of.len() as u32;

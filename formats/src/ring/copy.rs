@@ -29,10 +29,10 @@ use crate::xray;
 
 /// The number of attempts to copy beside a thread that overwrites the chunks, or while the slot changes
 /// owners.
-const TRIES: u32 = 16;
+const MAX_TRIES: u32 = 16;
 
 /// How often the newest chunk is copied until it and the open calls are of one moment.
-const PATIENCE: u32 = 4;
+const MAX_NEWEST_COPIES: u32 = 4;
 
 /// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Copy {
     ) -> io::Result<SlotContent> {
         let mut place = FileSlot::new(bytes, header, index);
         let (mut found, mut before) = (SlotContent::Changing, None);
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             self.clear();
             let Some(slot) = place.settled()? else {
                 found = SlotContent::Changing;
@@ -364,7 +364,7 @@ impl Copy {
             self.is_exact = now.cursor == self.cursors[0];
             self.is_later = now.chunk != self.slot.chunk;
             tries += 1;
-            let is_last = tries == PATIENCE || self.is_later;
+            let is_last = tries == MAX_NEWEST_COPIES || self.is_later;
             if self.is_exact || part.is_none() || self.open[0].is_empty() || is_last {
                 return Ok(part);
             }

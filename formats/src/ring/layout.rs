@@ -145,7 +145,7 @@ pub const UNTIMED: u32 = 1;
 pub const WHAT_BIT: u32 = 1;
 /// Bytes of a slot's open calls.
 pub const OPEN_CALLS_SIZE: usize = size_of::<OpenCalls>();
-/// How many calls a slot's [`OpenCalls`] hold, with the place below the outermost call.
+/// How many frames a slot's [`OpenCalls`] have: frame 0 for the thread itself, and one for each of 202 open calls.
 pub const FRAMES: usize = 203;
 /// Bytes of a frame.
 pub const FRAME_SIZE: usize = size_of::<Frame>();

@@ -12,7 +12,7 @@ use crate::model::{FunctionTotals, ThreadId, Ticks};
 
 /// Attempts: for the ring, until no slot changes its owner while it is read; for a slot, until all calls that were open
 /// before its totals were read are still open afterwards.
-const TRIES: u32 = 8;
+const MAX_TRIES: u32 = 8;
 
 /// The threads at about one moment.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ impl Ring {
     /// Where the file can't be read.
     pub fn reading(&self) -> io::Result<Reading> {
         let mut reading = Reading::default();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             reading = self.read_threads()?;
             // If a thread gives its slot back meanwhile, its totals are added to those of the ended threads.
             let after = self.totals_of_ended()?;
@@ -103,7 +103,7 @@ impl Ring {
     ) -> io::Result<(Vec<FunctionTotals>, Vec<OpenCall>)> {
         let mut before = self.open_of(place)?;
         let mut found = (Vec::new(), Vec::new());
-        for _ in 0..TRIES {
+        for _ in 0..MAX_TRIES {
             let totals = totals::read(&*self.bytes, &self.header, index)?;
             let after = self.open_of(place)?;
             let key = |call: &OpenCall| (call.function, call.entered);

@@ -1,7 +1,7 @@
 //! The named moments in a ring file ([`crate::moments`]): their bytes, and the way to them.
 //!
 //! Source: this project. Little-endian. The control block says where the moments are ([`super::control`]). There are
-//! [`MAX`] places. The moment with number n is in the place (n - 1) mod [`MAX`].
+//! [`MAX_MOMENTS`] places. The moment with number n is in the place (n - 1) mod [`MAX_MOMENTS`].
 //!
 //! | part | offset | field |
 //! | --- | --- | --- |
@@ -16,19 +16,19 @@
 use crate::bytes::{ByteOrder, Fields, ReadAt};
 #[cfg(feature = "read")]
 use crate::model::{Moment, Ticks};
-use crate::moments::{MAX, MAX_BYTES};
+use crate::moments::{MAX_BYTES, MAX_MOMENTS};
 #[cfg(feature = "read")]
 use std::sync::atomic::{Ordering, fence};
 
 /// Bytes of a place.
 pub const PLACE_SIZE: usize = 16 + MAX_BYTES;
 /// Bytes of all places.
-pub const SIZE: usize = MAX * PLACE_SIZE;
+pub const SIZE: usize = MAX_MOMENTS * PLACE_SIZE;
 
 /// The place of the moment with that number, from 1.
 #[must_use]
 pub fn place(number: u64) -> usize {
-    (number.saturating_sub(1) % MAX as u64) as usize
+    (number.saturating_sub(1) % MAX_MOMENTS as u64) as usize
 }
 
 #[cfg(feature = "read")]
@@ -40,7 +40,7 @@ pub fn decode(bytes: &[u8], again: &[u8]) -> Vec<Moment> {
     let both = places.zip(again.chunks_exact(PLACE_SIZE));
     let mut moments: Vec<Moment> = both
         .enumerate()
-        .take(MAX)
+        .take(MAX_MOMENTS)
         .filter(|(_, (once, again))| once == again)
         .filter_map(|(at, (bytes, _))| decode_place(bytes).filter(|m| place(m.number) == at))
         .collect();
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(decode(&none, &none), []);
         for filler in [0_u8, 0x20, 0xff] {
             let bytes = vec![filler; 2 * SIZE];
-            assert!(decode(&bytes, &bytes).len() <= MAX);
+            assert!(decode(&bytes, &bytes).len() <= MAX_MOMENTS);
         }
         let odd = typed(1, 1, b"a\xffb\0c");
         assert_eq!(decode(&odd, &odd)[0].name, "a\u{fffd}b");

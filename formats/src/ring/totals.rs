@@ -10,7 +10,7 @@ use crate::bytes::{ByteOrder, Fields, ReadAt};
 use crate::model::{Estimate, FunctionId, FunctionTotals, RecordingCost, Ticks};
 
 /// How often a row is read until its lengths add up to its calls.
-const PATIENCE: u32 = 64;
+const MAX_READS: u32 = 64;
 
 /// The totals of the slot with that index. The totals of ended threads are behind those of the last slot. Empty: the
 /// ring has none.
@@ -37,7 +37,7 @@ pub(super) fn read(
     for row in 0..rows {
         let at = start + TOTALS_SIZE as u64 + row * ROW_SIZE as u64;
         let mut found = None;
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_READS {
             let count = read_row(bytes, at, &mut buffer)?;
             let decoded = buffer.get(..count).and_then(decode);
             let is_whole = decoded.as_ref().is_none_or(|decoded| decoded.1);

@@ -11,7 +11,7 @@ use crate::model::{Function, FunctionId};
 
 const HISTORY: &str = "history.bin";
 /// Bytes of a string that are read.
-const MAX: usize = 1 << 20;
+const MAX_STRING: usize = 1 << 20;
 /// The most strings that are named in a file that has lost its strings.
 const MAX_LOST: u64 = 1 << 16;
 
@@ -132,18 +132,18 @@ pub(super) fn each(
     place: StringRange,
     visit: &mut dyn FnMut(&StringEntry<'_>) -> bool,
 ) -> Result<(), Error> {
-    let mut window = Window::new(bytes, MAX + 4);
+    let mut window = Window::new(bytes, MAX_STRING + 4);
     let mut at = place.from;
     for number in 0..place.complete {
         let Some(&size) = window.at(at, 4, place.to)?.first_chunk() else {
             break;
         };
         let size = u64::from(u32::from_le_bytes(size));
-        let shown = usize::try_from(size).unwrap_or(MAX).min(MAX);
+        let shown = usize::try_from(size).unwrap_or(MAX_STRING).min(MAX_STRING);
         let view = window.at(at + 4, shown, place.to)?;
         let view = view.get(..shown).unwrap_or(view);
         let text = String::from_utf8_lossy(view);
-        let fault = if size > MAX as u64 {
+        let fault = if size > MAX_STRING as u64 {
             Some("a string of more than 1 MiB; its beginning is taken")
         } else if matches!(text, std::borrow::Cow::Owned(_)) {
             Some("a string is no UTF-8; what is not is U+FFFD")

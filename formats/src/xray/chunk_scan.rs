@@ -1,5 +1,5 @@
-//! Reads a thread's ring chunks once before they are copied into a file. [`Walk`] finds the records that
-//! are missing between theirs, and the place where they end. [`Jumps`] finds the places where the clock
+//! Reads a thread's ring chunks once before they are copied into a file. [`Walk`] finds where records of
+//! these chunks are missing, and where the records end. [`Jumps`] finds the places where the clock
 //! jumped ahead. [`Walk`] must never allocate where its memory does not, nor panic, because a crashed
 //! process runs it.
 //!

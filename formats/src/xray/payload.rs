@@ -69,6 +69,8 @@ mod totals;
 const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;
 
+// The numbers of kinds: 12, 13, 14 and 16 are notes (`NoteKind`), 18 to 21 are in `schedule`, and the others are here. The
+// next free number is 24.
 const FUNCTIONS: u8 = 1;
 /// The bits of a place among functions that have no calls, and all of them set.
 const PLACE_BITS: u32 = 24;

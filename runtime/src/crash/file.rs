@@ -17,7 +17,7 @@ use crate::sys::raw;
 pub(super) const BUFFER: usize = 16 * 1024;
 
 /// How many temporary names are tried.
-const TRIES: u64 = 8;
+const MAX_NAMES: u64 = 8;
 
 /// The path of the temporary file, for a thread that must remove the file while it is written.
 static UNFINISHED: AtomicPtr<c_char> = AtomicPtr::new(core::ptr::null_mut());
@@ -81,7 +81,7 @@ impl TraceFile {
         self.length = 0;
         let mine = prepared.nonce ^ u64::from(raw::process()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut error = libc::EEXIST;
-        for nonce in 0..TRIES {
+        for nonce in 0..MAX_NAMES {
             self.temporary.clear();
             let name = self.temporary.push(folder).push(b".fdr-");
             name.hex(mine.wrapping_add(nonce), 16).push(b".tmp");

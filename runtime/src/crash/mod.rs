@@ -67,7 +67,7 @@ const DEADLINE_NS: u64 = 1_000_000_000;
 const MAX_REASON: usize = 256;
 
 /// Bytes of the named moments.
-const MOMENTS: usize = fdr_formats::moments::MAX * crash_dump::MOMENT_BYTES;
+const MOMENTS: usize = fdr_formats::moments::MAX_MOMENTS * crash_dump::MOMENT_BYTES;
 
 /// The input of a trace of a crash.
 pub(crate) struct Setup {
@@ -276,7 +276,8 @@ pub(crate) fn wait_for_crash() {
 }
 
 /// Writes a trace now, on the calling thread, in the way of a crash, and prints where the trace is. Returns true
-/// if the ring is no longer needed. Returns false also if nothing is recorded, or another thread writes a trace.
+/// if the trace is whole, or if there is nothing to write: then the ring is no longer needed. Returns false if this process
+/// has no ring, or if another thread writes a trace.
 /// Takes up to a second. Async-signal-safe. Keeps errno and needs little stack.
 pub(crate) fn write_now(reason: &'static str) -> bool {
     let ring = recorder::ring().filter(|ring| ring.is_of_this_process());

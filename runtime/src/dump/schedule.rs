@@ -27,7 +27,7 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 static LOADED: OnceLock<Vec<Module>> = OnceLock::new();
 
 /// How often a thread tries to hold the buffers before it goes without.
-const TRIES: u32 = 1000;
+const MAX_TRIES: u32 = 1000;
 
 /// Counts of [`ended_and_lost`].
 static ENDED: AtomicU64 = AtomicU64::new(0);
@@ -339,7 +339,7 @@ pub(crate) fn has_switches() -> bool {
 /// while it wrote.
 /// Async-signal-safe.
 fn with_log(body: impl FnOnce()) -> bool {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_TRIES {
         let taken = HELD.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
             body();

@@ -21,7 +21,7 @@ use crate::ring::{self, chunk};
 const CHUNK_TICK: usize = 35;
 
 /// How often a copy is tried while the slot changes its owner, or the thread overwrites its newest chunk.
-const TRIES: u32 = if cfg!(loom) { 1 } else { 16 };
+const MAX_COPIES: u32 = if cfg!(loom) { 1 } else { 16 };
 
 /// A buffer for copies. It is used again for each thread.
 #[derive(Default)]
@@ -85,7 +85,7 @@ impl Snapshot {
     /// Copies the slot's records. Once `on` returns false, older chunks are left out and count as overwritten.
     pub(crate) fn take_while(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
         // Counts have models of their own.
-        (0..TRIES).any(|_| self.try_take(slot, on)) || (!cfg!(loom) && self.take_counts(slot))
+        (0..MAX_COPIES).any(|_| self.try_take(slot, on)) || (!cfg!(loom) && self.take_counts(slot))
     }
 
     /// No record can be copied, so all of them count as overwritten.

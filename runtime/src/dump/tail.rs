@@ -11,7 +11,7 @@ use crate::ring::counts::used;
 use crate::ring::layout::{CHUNK, Slot, state};
 
 /// How often a part is tried if the thread overwrites it.
-const TRIES: u32 = if cfg!(loom) { 2 } else { 16 };
+const MAX_READS: u32 = if cfg!(loom) { 2 } else { 16 };
 
 /// The position of the reader in the records of one owner of a slot.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +62,7 @@ impl Tail {
 
     /// Copies the next part. It reads a chunk that is not filled only if `partial` is set.
     pub(crate) fn next(&mut self, slot: &Slot, partial: bool, buffer: &mut [u8; CHUNK]) -> Next {
-        for _ in 0..TRIES {
+        for _ in 0..MAX_READS {
             if !self.is_of(slot) || !owned(slot) {
                 return Next::Other;
             }

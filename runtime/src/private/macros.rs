@@ -163,7 +163,7 @@ macro_rules! __fdr_event {
     };
 }
 
-/// A site whose name is that of the surrounding module, and the given one. Behind the name is what else it is.
+/// A site named `module::NAME`. The word behind the name is a method of `CallSite`, such as `event`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_event_site {

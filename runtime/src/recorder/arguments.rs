@@ -5,7 +5,7 @@
 //! be short, and must leave no records then. So the note waits beside the call's frame (`ring::arguments`). When the
 //! call is published, its notes are published with its entry, in one step. Readers of a ring find the notes that wait.
 
-use super::note::{MAX, Note};
+use super::note::{MAX_NOTE, Note};
 use super::{chunk_writer, claim, open_calls};
 use crate::clock::Stamp;
 use crate::primitive::{Ordering, compiler_fence};
@@ -24,7 +24,7 @@ pub(super) fn write(slot: &Slot, note: &Note<'_>, now: fn() -> Stamp) {
     if before == BUSY {
         return again(claim::busy(now().cpu), note, now);
     }
-    if note.length() > MAX {
+    if note.length() > MAX_NOTE {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
         return;
     }

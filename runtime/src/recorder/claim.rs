@@ -66,7 +66,7 @@ pub(super) fn is_unnoticed_child() -> bool {
 /// A slot for the first record of such a child. The slot is the child's own, and busy as after [`busy`].
 #[cold]
 pub(super) fn slot_of_unnoticed_child(cpu: u32) -> Option<&'static Slot> {
-    // A fork hook runs before ours, in a child whose own hook will still be called.
+    // In the child, a fork hook of the program may run before ours. Until ours has run, records are only counted.
     if process_ring::is_forking() {
         sys::process::count_in_fork();
         return None;

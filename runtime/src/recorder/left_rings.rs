@@ -11,7 +11,7 @@ use crate::ring::fork_ring::{MAX_PATH, Template, write_path_of};
 use crate::sys;
 
 /// How many rings of dead children stay.
-const MAX: usize = 256;
+const MAX_LEFT_RINGS: usize = 256;
 
 /// A ring of a child: the parts of its name. A pid of 0 = none.
 struct Entry {
@@ -22,7 +22,7 @@ struct Entry {
 struct List {
     /// How many rings were entered.
     entered: AtomicU32,
-    entries: [Entry; MAX],
+    entries: [Entry; MAX_LEFT_RINGS],
 }
 
 /// Null until the first fork.
@@ -47,8 +47,8 @@ pub(super) fn enter(template: Template, random: u64, path: &mut [u8; MAX_PATH]) 
         return;
     };
     let first = list.entered.fetch_add(1, Ordering::Relaxed) as usize;
-    for at in first..first + MAX {
-        let Some(entry) = list.entries.get(at % MAX) else {
+    for at in first..first + MAX_LEFT_RINGS {
+        let Some(entry) = list.entries.get(at % MAX_LEFT_RINGS) else {
             return;
         };
         // Acquire: pairs with the Release below. The random number is the pid's, or this is a ring that is just made.

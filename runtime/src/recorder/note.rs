@@ -11,7 +11,7 @@ use crate::ring::layout::CHUNK;
 use crate::ring::record::{self, EVENT, EVENT_HEAD, PREAMBLE, SINGLE};
 
 /// The largest note. Behind a chunk's preamble there may be an event of the recorder.
-pub(super) const MAX: u64 = {
+pub(super) const MAX_NOTE: u64 = {
     let (most, room) = (
         EVENT_HEAD + MAX_BYTES as u64,
         CHUNK as u64 - PREAMBLE - EVENT,

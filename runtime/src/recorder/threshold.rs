@@ -36,7 +36,7 @@ const SHARE_OF_KEEP: u64 = 1024;
 /// class.
 const MAX_THRESHOLD: u64 = 1 << 37;
 
-const _: () = assert!(MAX_THRESHOLD < fdr_formats::lengths::MAX);
+const _: () = assert!(MAX_THRESHOLD < fdr_formats::lengths::MAX_LENGTH);
 
 /// Offset of the tick in a chunk: in its NewCPUId.
 const CHUNK_TICK: u64 = 35;
@@ -84,8 +84,8 @@ pub(super) fn adjust(slot: &Slot, next: u64, chunks: u64, stamp: Stamp) -> Optio
     (threshold > 0 || before > 0).then_some(threshold)
 }
 
-/// From now on each call leaves its records again. The calls that are open stay in their frames, so that their exits
-/// find them, and so do later calls.
+/// From now on each call leaves its records again. Open calls keep their frames, so their exits find them. Later calls get
+/// frames, too.
 pub(super) fn end_threshold(calls: &OpenCalls) -> Option<u64> {
     let before = calls.threshold.load(Ordering::Relaxed);
     calls.threshold.store(0, Ordering::Relaxed);

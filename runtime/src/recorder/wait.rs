@@ -20,7 +20,7 @@ use crate::site::wait::{Holders, READERS, Wait};
 use crate::sys;
 
 /// How often a waiting thread tries to read the holder's call while the holder keeps changing it.
-const TRIES: u32 = 8;
+const MAX_READS: u32 = 8;
 
 /// The word that a lock stores for the calling thread: its id << 32 | the place of its slot. The place is 0 if the
 /// thread has no slot.
@@ -171,7 +171,7 @@ fn holder(holders: &Holders<'_>) -> u64 {
 
 /// The thread that holds an object, and the function that it is in.
 pub(super) fn find_holder(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, u32) {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_READS {
         let word = holder(holders);
         let id = (word >> 32) as u32;
         let is_of = |slot: &&Slot| {

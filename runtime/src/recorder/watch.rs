@@ -1,7 +1,6 @@
 //! Watched functions: those that a trigger of `FDR_TRIGGER` names with a duration. Each edge of their calls comes here
-//! (`recorder::Bits::watched`), and no edge of any other function does. All functions but those of the
-//! All functions but those of the dumper are async-signal-safe. A thread must never wait here. Its only system call
-//! here is the one that wakes the dumper.
+//! (`recorder::Bits::watched`), and no edge of any other function does. Only the functions that the dumper calls are not
+//! async-signal-safe. A thread must never wait here. Its only system call here is the one that wakes the dumper.
 //!
 //! Each slot has a stack of its open watched calls, in memory beside the ring. So these calls are known even if the
 //! ring has no open calls, as with `FDR_KEEP=0`. An exit takes its call off the stack, and compares the ticks with the
@@ -21,7 +20,7 @@ mod request;
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-use fdr_formats::trigger::MAX;
+use fdr_formats::trigger::MAX_TRIGGERS;
 
 use super::{EXIT, process_ring, tls, writer};
 use crate::clock::Stamp;
@@ -56,7 +55,7 @@ pub(crate) struct Watched {
 static FUNCTIONS: AtomicPtr<&'static [Watched]> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The thresholds of the triggers, in ticks.
-static THRESHOLDS: [AtomicU64; MAX] = [const { AtomicU64::new(NEVER) }; MAX];
+static THRESHOLDS: [AtomicU64; MAX_TRIGGERS] = [const { AtomicU64::new(NEVER) }; MAX_TRIGGERS];
 
 /// The stacks, by the numbers of slots, and how many there are. A child of a fork uses the same memory, which is empty
 /// there.

@@ -15,7 +15,7 @@ use crate::ring::layout::{BUSY, NO_CPU, NO_HIGH, OpenCalls, Slot};
 use crate::ring::record;
 
 use super::chunk_writer::{add_dropped, commit, halves, make, make_note, release};
-use super::note::{MAX, Note};
+use super::note::{MAX_NOTE, Note};
 use super::{claim, now, open_calls};
 
 /// Makes a function record of `word` (id << 4 | action << 1) at `stamp`.
@@ -152,7 +152,7 @@ pub(crate) fn note(slot: &Slot, note: &Note<'_>, stamp: Stamp) {
     if before == BUSY {
         return note_in(claim::busy(stamp.cpu), note);
     }
-    if note.length() > MAX {
+    if note.length() > MAX_NOTE {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
         return;
     }

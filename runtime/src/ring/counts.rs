@@ -16,7 +16,7 @@ use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::sys::thread::NAME_BYTES;
 
 /// How often a count is tried while the thread records.
-const PATIENCE: u32 = if cfg!(loom) { 1 } else { 1000 };
+const MAX_READS: u32 = if cfg!(loom) { 1 } else { 1000 };
 
 /// The counts of one thread at one moment. `recorded = readable + overwritten + dropped + summarised`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,7 +88,7 @@ pub(crate) fn used_at(cursor: u64, place: ChunkPlace<'_>) -> Option<usize> {
 /// the newest chunk. It does not use the owner's own count of metadata, because that count and the cursor change at
 /// different moments. `None` if chunks change too fast for a consistent count.
 pub(crate) fn made(slot: &Slot) -> Option<(u64, Without)> {
-    (0..PATIENCE).find_map(|_| {
+    (0..MAX_READS).find_map(|_| {
         // Acquire: pairs with the Release in `open_chunk`.
         let head = slot.chunk.load(Ordering::Acquire);
         let (without, cursor) = open_calls::counts(slot)?;
@@ -150,7 +150,7 @@ pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {
         return None;
     }
     let owner = Owner::of_slot(slot, state == state::ENDED);
-    let overwritten = (0..PATIENCE).find_map(|_| records_before_oldest(slot))?;
+    let overwritten = (0..MAX_READS).find_map(|_| records_before_oldest(slot))?;
     let dropped = slot.dropped.load(Ordering::Relaxed);
     let (committed, without) = made(slot)?;
     let committed = committed.max(overwritten);

@@ -9,7 +9,7 @@
 
 use core::ops::Deref;
 
-use fdr_formats::moments::MAX;
+use fdr_formats::moments::MAX_MOMENTS;
 use fdr_formats::ring::layout::{self as parts, Words};
 pub(crate) use fdr_formats::ring::layout::{ARGUMENTS, FRAMES, LENGTHS, TOTALS_IDS};
 use fdr_formats::ring::schedule::MODULES_BYTES;
@@ -96,7 +96,7 @@ const _: () = assert!(size_of::<Header>() <= IDENTITY_AT);
 const _: () = assert!(IDENTITY_AT + size_of::<IdentityTexts>() <= PAGE);
 
 /// The named moments: `fdr_formats::ring::moments` has their protocol. Only the dumper writes them.
-pub(crate) type Moments = [Moment; MAX];
+pub(crate) type Moments = [Moment; MAX_MOMENTS];
 
 /// The `cpu` of a slot while its owner makes a record. No CPU has this number. The kernel does not use it for
 /// "not known" either, because it uses -1 and -2 for that.

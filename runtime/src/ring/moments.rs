@@ -1,7 +1,7 @@
 //! The named moments of a ring (`fdr_formats::ring::moments`): how one is added, and how the process reads
 //! them. Reading is async-signal-safe. This file must never be used by a thread that records.
 
-use fdr_formats::moments::{MAX, MAX_BYTES};
+use fdr_formats::moments::{MAX_BYTES, MAX_MOMENTS};
 use fdr_formats::ring::moments::place;
 
 use super::layout::{Moment, Moments};
@@ -52,7 +52,7 @@ fn newest(moments: &Moments) -> u64 {
 /// The moments, the oldest first. Async-signal-safe.
 pub(crate) fn all(moments: &Moments) -> impl Iterator<Item = Copy> + '_ {
     let newest = newest(moments);
-    let oldest = newest.saturating_sub(MAX as u64) + 1;
+    let oldest = newest.saturating_sub(MAX_MOMENTS as u64) + 1;
     let numbered = move |number| moments.get(place(number)).and_then(|of| read(of, number));
     (oldest..=newest).filter_map(numbered)
 }
@@ -100,7 +100,7 @@ mod tests {
         let longest = "ü".repeat(MAX_BYTES / 2);
         for number in 1..=100 {
             assert_eq!(add(&moments, 10 * number, &longest), number);
-            let oldest = number.saturating_sub(MAX as u64 - 1).max(1);
+            let oldest = number.saturating_sub(MAX_MOMENTS as u64 - 1).max(1);
             let wanted = (oldest..=number).map(|other| (other, 10 * other, longest.clone()));
             assert_eq!(listed(&moments), wanted.collect::<Vec<_>>());
         }

@@ -135,7 +135,7 @@ pub(crate) fn functions(calls: &OpenCalls) -> impl DoubleEndedIterator<Item = u3
 }
 
 /// How often a copy is tried while the thread goes on.
-const PATIENCE: u32 = if cfg!(loom) { 2 } else { 256 };
+const MAX_COPIES: u32 = if cfg!(loom) { 2 } else { 256 };
 
 /// Copies the open calls as they are at one moment. Returns the slot's cursor of that moment. `None` if the thread
 /// changes the open calls too fast. Async-signal-safe.
@@ -146,7 +146,7 @@ const PATIENCE: u32 = if cfg!(loom) { 2 } else { 256 };
 /// that copy is kept for the frames below it.
 pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Option<u64> {
     let (mut known, mut before) = (0, 0);
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_COPIES {
         // Acquire, both: pair with the Release in `set_open`, and in `commit`.
         let open = calls.open.load(Ordering::Acquire);
         let cursor = slot.cursor.load(Ordering::Acquire);
@@ -276,7 +276,7 @@ pub(crate) fn counts(slot: &Slot) -> Option<(Without, u64)> {
         // Acquire: pairs with the Release in `commit`.
         return Some((Without::default(), slot.cursor.load(Ordering::Acquire)));
     };
-    (0..PATIENCE).find_map(|_| {
+    (0..MAX_COPIES).find_map(|_| {
         // Acquire, both: pair with the Release in `set_open`, and in `commit`.
         let open = calls.open.load(Ordering::Acquire);
         let cursor = slot.cursor.load(Ordering::Acquire);

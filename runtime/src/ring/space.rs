@@ -51,7 +51,7 @@ const FIRST: usize = 4096;
 const STEP: u64 = 4;
 
 /// The fewest chunks that an owner goes round in. While one is overwritten, the other one stays readable.
-const MIN: u64 = 2;
+const MIN_CHUNKS: u64 = 2;
 
 /// From this index on, a region becomes accessible as a whole. If each chunk became accessible alone, each
 /// region would need two mappings. The kernel allows a process 65,530 mappings. Whole regions that lie side by
@@ -261,7 +261,7 @@ impl Ring {
             Ok(()) => 1,
             Err(_) if self.is_lost() => 0,
             Err(error) => {
-                let memory = MIN.saturating_sub(opened);
+                let memory = MIN_CHUNKS.saturating_sub(opened);
                 self.misses(error, memory == 0);
                 let length = memory as usize * CHUNK;
                 if memory > 0 && self.take_memory(offset, length) {

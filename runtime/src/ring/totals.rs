@@ -260,7 +260,7 @@ pub(crate) struct Copy {
 }
 
 /// How often a row is read until its lengths add up to its calls.
-const PATIENCE: u32 = if cfg!(loom) { 2 } else { 64 };
+const MAX_READS: u32 = if cfg!(loom) { 2 } else { 64 };
 
 impl Copy {
     pub(crate) const EMPTY: Copy = Copy {
@@ -286,7 +286,7 @@ impl Copy {
 
     /// Reads the row beside its owner. Returns whether no call was being counted.
     pub(crate) fn read(&mut self, row: &Row) -> bool {
-        for _ in 0..PATIENCE {
+        for _ in 0..MAX_READS {
             // The owner counts a call first and its length last. So the lengths are read first and the calls last. If
             // the lengths add up to the calls, no call was counted in between.
             let mut calls = 0_u64;

@@ -11,7 +11,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 
 /// How often an anchor is tried. The narrowest try is kept, because an interrupt makes a try wide. This number
 /// of tries takes some microseconds, and in that time at least one try is not interrupted.
-const TRIES: u32 = 32;
+const MAX_TRIES: u32 = 32;
 
 /// The longest time that [`Calibration::at_least`] waits.
 const MAX_WAIT: Duration = Duration::from_millis(2);
@@ -71,7 +71,7 @@ fn narrowest(outer: impl Fn() -> u64, inner: impl Fn() -> u64) -> (u64, Bracket)
         )
     };
     let mut best = attempt();
-    for _ in 1..TRIES {
+    for _ in 1..MAX_TRIES {
         let next = attempt();
         if next.1.width < best.1.width {
             best = next;
@@ -168,7 +168,7 @@ impl Calibration {
 }
 
 /// When the frequency in the head of the ring is measured again. A reader of a killed process's ring needs it.
-/// The first time is soon after the start, and each pause is longer. After [`Refinement::MAX`] it is
+/// The first time is soon after the start, and each pause is longer. After [`Refinement::MAX_INTERVAL`] it is
 /// measured only if the dumper is awake for another reason, so a sleeping machine is not woken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refinement {
@@ -179,7 +179,7 @@ pub(crate) struct Refinement {
 impl Refinement {
     const FIRST: Duration = Duration::from_millis(16);
     /// Over one minute the error is some thousandths of a ppm, which is less than the drift of the clock.
-    const MAX: Duration = Duration::from_secs(60);
+    const MAX_INTERVAL: Duration = Duration::from_secs(60);
 
     /// Begins now. All times here are of CLOCK_MONOTONIC_RAW.
     pub(crate) fn new(now_ns: u64) -> Refinement {
@@ -193,7 +193,7 @@ impl Refinement {
     pub(crate) fn is_due(&mut self, now_ns: u64) -> bool {
         let due = now_ns >= self.due_ns;
         if due {
-            self.interval = (self.interval * 4).min(Self::MAX);
+            self.interval = (self.interval * 4).min(Self::MAX_INTERVAL);
             self.due_ns = now_ns.saturating_add(self.interval.as_nanos() as u64);
         }
         due
@@ -202,7 +202,7 @@ impl Refinement {
     /// How long the dumper may sleep. `None` = for ever.
     pub(crate) fn sleep(&self, now_ns: u64) -> Option<Duration> {
         let left = Duration::from_nanos(self.due_ns.saturating_sub(now_ns));
-        (self.interval < Self::MAX).then_some(left)
+        (self.interval < Self::MAX_INTERVAL).then_some(left)
     }
 }
 

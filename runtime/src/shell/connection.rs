@@ -16,7 +16,7 @@ use crate::sys::socket::{self, Socket};
 const CONNECT: Duration = Duration::from_secs(1);
 
 /// A peer of a dump is given up if it takes nothing for this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const MAX_IDLE_TIME: Duration = Duration::from_secs(5);
 
 /// The name of an address in messages.
 pub(crate) fn name(address: &Address) -> String {
@@ -161,8 +161,8 @@ fn send_all(socket: &Socket, mut bytes: &[u8]) -> io::Result<()> {
         bytes = bytes.get(count..).unwrap_or(&[]);
         if count > 0 {
             since = Instant::now();
-        } else if since.elapsed() > PATIENCE {
-            let what = format!("the peer took nothing for {} s", PATIENCE.as_secs());
+        } else if since.elapsed() > MAX_IDLE_TIME {
+            let what = format!("the peer took nothing for {} s", MAX_IDLE_TIME.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, what));
         } else {
             socket.wait(Duration::from_millis(100));

@@ -10,7 +10,7 @@ use crate::ring::{Options, Ring};
 use crate::sys::{self, file::kernel_text};
 
 /// The least that all rings, and one ring, are made smaller to. A region has two chunks at the least.
-const MIN: u64 = 2 * CHUNK as u64;
+const MIN_RING: u64 = 2 * CHUNK as u64;
 
 /// How many threads should get a ring where the rings are made smaller.
 const THREADS: u64 = 16;
@@ -54,7 +54,7 @@ fn apply(options: &mut Options, in_memory: bool) {
     let least = limits.filter(|(most, ..)| *most < bytes).min();
     let (limit, what) = match (least, container) {
         (Some((most, limit, what)), _) => {
-            options.memory = (most / CHUNK as u64 * CHUNK as u64).max(MIN);
+            options.memory = (most / CHUNK as u64 * CHUNK as u64).max(MIN_RING);
             // A ring has totals of half its size.
             options.buffer = before.min(whole_chunks(options.memory / THREADS * 2 / 3));
             (limit, what)
@@ -75,7 +75,7 @@ fn apply(options: &mut Options, in_memory: bool) {
 }
 
 fn whole_chunks(bytes: u64) -> u64 {
-    bytes.next_multiple_of(CHUNK as u64).max(MIN)
+    bytes.next_multiple_of(CHUNK as u64).max(MIN_RING)
 }
 
 /// Whether files in the folder of that file are in memory.

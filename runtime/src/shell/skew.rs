@@ -24,10 +24,10 @@ const ROUNDS: u64 = 200;
 const STACK: usize = 128 * 1024;
 
 /// How long one pair of CPUs may take. Other threads may keep a CPU busy.
-const PATIENCE: Duration = Duration::from_millis(20);
+const MAX_PAIR_TIME: Duration = Duration::from_millis(20);
 
 /// How long all pairs may take together. On a machine with hundreds of busy CPUs only some are compared.
-const BUDGET: Duration = Duration::from_millis(200);
+const MAX_TOTAL_TIME: Duration = Duration::from_millis(200);
 
 /// A difference is worth a warning if it exceeds the uncertainty by more than this, ns.
 const TOLERANCE_NS: u64 = 1000;
@@ -83,9 +83,9 @@ pub(crate) fn measure(kind: Kind, frequency: &Frequency) -> Option<Skew> {
     }
     let cores = core_affinity::get_core_ids()?;
     let (&first, others) = cores.split_first()?;
-    let end = Instant::now() + BUDGET;
+    let end = Instant::now() + MAX_TOTAL_TIME;
     let offsets = others.iter().filter_map(|&core| {
-        let deadline = end.min(Instant::now() + PATIENCE);
+        let deadline = end.min(Instant::now() + MAX_PAIR_TIME);
         Some((core.id, compare(kind, first, core, deadline)?))
     });
     Some(summarise(first.id, offsets, frequency.hz))

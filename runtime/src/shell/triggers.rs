@@ -4,8 +4,8 @@
 //! Dumps that are still due at the end of the process are made then. Nothing here may make a thread of the program
 //! wait, except in a panic and at the exit.
 //!
-//! One trigger dumps at most once in its limit. Requests that come earlier are dropped. If dumps fail, only the first
-//! failure is printed, until a dump succeeds.
+//! One trigger dumps at most once in its limit. Requests that come earlier are dropped. If several dumps
+//! fail in a row, the first failure is a warning. The others are printed only with `FDR_LOG=info`.
 
 mod calls;
 mod trace_files;
@@ -155,7 +155,7 @@ pub(crate) fn set(state: &State, table: TableHandle, list: &'static [Trigger]) {
             "no memory for triggers of calls: they never fire"
         ));
     }
-    for number in 0..trigger::MAX {
+    for number in 0..trigger::MAX_TRIGGERS {
         watch::set_threshold(number, watch::NEVER);
     }
     if !named.is_empty() {

@@ -8,7 +8,7 @@ use super::sites::table;
 use crate::recorder::wait;
 
 /// How often the table is asked for.
-const TRIES: u32 = 64;
+const MAX_READS: u32 = 64;
 
 /// From now on such names get ids.
 pub(super) fn begin() {
@@ -16,7 +16,7 @@ pub(super) fn begin() {
 }
 
 fn id_of(name: &'static str, of: &'static str, file: &'static str, line: u32) -> u32 {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_READS {
         if let Some(mut table) = table().try_lock() {
             let name = match name {
                 "" => {

@@ -20,8 +20,8 @@ pub(crate) struct SlotAccess {
     pub(crate) record_untimed: AtomicPtr<()>,
     /// Offset of the thread's rseq area, from the thread pointer, in bytes.
     pub(crate) rseq: AtomicIsize,
-    /// The same for records whose words have no bit 0: 4 bytes behind this offset they find their CPU. If no common
-    /// record is made so, there is a number that is no CPU, and each such record goes to Rust.
+    /// The same offset for records whose words have bit 0 clear. They read their CPU 4 bytes behind it. If common records
+    /// set bit 0, the offset leads to a number that is no CPU, so each such record goes to Rust.
     pub(crate) nearest: AtomicIsize,
     /// The clock: a `Kind` as a number.
     pub(crate) kind: AtomicU32,

@@ -140,8 +140,8 @@ impl Descriptor {
     /// ours, but it sees the lock. If the file can't be locked, it stays unlocked. Async-signal-safe.
     pub(crate) fn lock(&self) {
         /// Another process may test the lock for a moment.
-        const TRIES: u32 = 100;
-        for _ in 0..TRIES {
+        const MAX_TRIES: u32 = 100;
+        for _ in 0..MAX_TRIES {
             if super::raw::lock(self.fd, libc::LOCK_EX) != Err(libc::EWOULDBLOCK) {
                 return;
             }

@@ -188,7 +188,7 @@ pub(crate) fn held_back<T>(signal: i32, body: impl FnOnce() -> T) -> T {
     result
 }
 
-/// A signal that the calling thread gets no more, and what it held back before.
+/// A signal that the calling thread blocks, and the signals that it blocked before.
 struct HeldBack {
     set: libc::sigset_t,
     old: libc::sigset_t,

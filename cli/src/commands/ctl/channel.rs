@@ -21,10 +21,10 @@ use zerocopy::FromBytes;
 use crate::ring::find::{self, RingAccess};
 
 /// How long a process may take until it reads a command, and how long another tool may take with its command.
-const PATIENCE: Duration = Duration::from_secs(2);
+const MAX_ANSWER_TIME: Duration = Duration::from_secs(2);
 /// The shortest and the longest pause between two looks at the block.
-const MIN: Duration = Duration::from_micros(20);
-const MAX: Duration = Duration::from_millis(1);
+const MIN_PAUSE: Duration = Duration::from_micros(20);
+const MAX_PAUSE: Duration = Duration::from_millis(1);
 
 /// The block of one ring.
 pub(super) struct Channel {
@@ -76,7 +76,7 @@ pub(super) fn open(process: u32) -> anyhow::Result<Vec<Channel>> {
         );
     }
     // A process that has just begun has no thread yet. A copy of the recorder that is not in use never has one.
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + MAX_ANSWER_TIME;
     loop {
         let mut listening = Vec::new();
         for (at, channel) in channels.iter().enumerate() {
@@ -96,7 +96,7 @@ pub(super) fn open(process: u32) -> anyhow::Result<Vec<Channel>> {
                 state_in_words(process)
             );
         }
-        thread::sleep(MAX);
+        thread::sleep(MAX_PAUSE);
     }
 }
 
@@ -111,7 +111,7 @@ impl Channel {
         let number = next_number(&head);
         self.write(number, kind, text)?;
         let begin = Instant::now();
-        let mut pause = MIN;
+        let mut pause = MIN_PAUSE;
         loop {
             let head = self.head()?;
             if head.answered == number {
@@ -121,17 +121,17 @@ impl Channel {
                 bail!("process {} ended before it answered", self.process);
             }
             // Once the command was read, only the process's end can stop it: a large trace takes its time.
-            if head.received != number && begin.elapsed() > PATIENCE {
+            if head.received != number && begin.elapsed() > MAX_ANSWER_TIME {
                 self.write(number.wrapping_add(1), Kind::Nothing, "")?;
                 bail!(
                     "process {} did not answer in {} s, and the command was withdrawn: {}",
                     self.process,
-                    PATIENCE.as_secs(),
+                    MAX_ANSWER_TIME.as_secs(),
                     state_in_words(self.process)
                 );
             }
             thread::sleep(pause);
-            pause = (pause * 2).min(MAX);
+            pause = (pause * 2).min(MAX_PAUSE);
         }
     }
 
@@ -196,7 +196,7 @@ impl Channel {
     /// Waits until no other tool is at work. The lock is of the open file, so it ends with this process at the latest.
     fn lock(&self) -> anyhow::Result<Locked> {
         let file = self.file.try_clone()?;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + MAX_ANSWER_TIME;
         loop {
             match fcntl(&file, FcntlArg::F_OFD_SETLK(&self.range(libc::F_WRLCK))) {
                 Ok(_) => {
@@ -204,7 +204,7 @@ impl Channel {
                     return Ok(Locked { file, range });
                 }
                 Err(Errno::EAGAIN | Errno::EACCES) if Instant::now() < end => {
-                    thread::sleep(MAX);
+                    thread::sleep(MAX_PAUSE);
                 }
                 Err(Errno::EAGAIN | Errno::EACCES) => bail!(
                     "another fdr ctl is at work on process {}, or waits for its trace: try again when it is done",

@@ -10,7 +10,7 @@ use statrs::function::gamma::digamma;
 /// functions spread four times as much as others.
 pub(super) const LEVEL: f64 = 0.005;
 /// The most that is believed of the common spread, in degrees of freedom.
-const MAX: f64 = 60.0;
+const MAX_FREEDOM: f64 = 60.0;
 /// The part of it that is used: how much the spreads of functions differ is estimated from few functions.
 const BELIEF: f64 = 0.5;
 /// The least spread of a run, as a part of the time: clocks and percentiles are no better.
@@ -82,9 +82,9 @@ fn prior(pairs: &[Pair]) -> (f64, f64) {
     );
     // How much the variances of functions differ beyond chance. It falls as the degrees of freedom grow.
     let excess = spread - expected;
-    let (mut low, mut high) = (1e-3, MAX);
-    if excess <= trigamma(MAX / 2.0) {
-        low = MAX;
+    let (mut low, mut high) = (1e-3, MAX_FREEDOM);
+    if excess <= trigamma(MAX_FREEDOM / 2.0) {
+        low = MAX_FREEDOM;
     }
     while high - low > 1e-3 {
         let between = (low + high) / 2.0;

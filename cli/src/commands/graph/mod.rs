@@ -42,7 +42,7 @@ Examples:
   fdr graph --min 0% app.fdr | dot -Tpdf > x.pdf";
 
 /// Functions that are shown at most.
-const MAX: usize = 200;
+const MAX_FUNCTIONS: usize = 200;
 
 /// Show who calls whom, with times and counts, as a picture or as DOT
 #[derive(clap::Args)]
@@ -138,7 +138,7 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
         names.dedup();
         selection::complain_of_none(option, filter, &names, "called function");
     }
-    graph.cut(options.min, MAX);
+    graph.cut(options.min, MAX_FUNCTIONS);
     let drawn = TitledGraph {
         title: title(options, trace, &folding),
         left_out: left_out(options, &graph),
@@ -195,8 +195,8 @@ fn left_out(options: &Options, graph: &Graph) -> String {
     if functions + edges == 0 {
         return String::new();
     }
-    let more = match graph.nodes.len() >= MAX {
-        true => format!(", or beyond {MAX} functions"),
+    let more = match graph.nodes.len() >= MAX_FUNCTIONS {
+        true => format!(", or beyond {MAX_FUNCTIONS} functions"),
         false => String::new(),
     };
     format!(

@@ -19,7 +19,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use fdr_formats::Source;
 use fdr_formats::address::{Address, SHAPES, Side};
 
-use self::peer_source::{PAUSE, PeerSource};
+use self::peer_source::{PeerSource, RETRY_INTERVAL};
 use self::peers::Peer;
 use self::receive::{End, Received};
 use super::Status;
@@ -185,7 +185,8 @@ impl Session<'_> {
                 // Pauses before the next connection if nothing came, because this peer may close every connection at
                 // once.
                 if !came {
-                    self.stop.wait_for(None, Some(Instant::now() + PAUSE))?;
+                    self.stop
+                        .wait_for(None, Some(Instant::now() + RETRY_INTERVAL))?;
                 }
             }
         })

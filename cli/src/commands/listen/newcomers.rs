@@ -17,7 +17,7 @@ use crate::ui::{self, Arrivals};
 /// Bytes that tell the format of a file.
 const HEAD: usize = 64;
 /// Connections that wait at the same time. Then the oldest is closed.
-const MAX: usize = 64;
+const MAX_WAITING: usize = 64;
 /// Messages about others. A stranger could fill a log by them.
 const MAX_MESSAGES: u32 = 20;
 
@@ -73,7 +73,7 @@ impl Newcomers {
                 && let Some(peer) = listener.accept()?
             {
                 self.waiting.push_back(peer);
-                if self.waiting.len() > MAX
+                if self.waiting.len() > MAX_WAITING
                     && let Some(oldest) = self.waiting.pop_front()
                 {
                     self.report(&oldest, "too many connections wait", progress);

@@ -13,10 +13,10 @@ use super::peers::{Listener, Peer, bind, peer};
 use crate::signals::Stop;
 use crate::ui::Arrivals;
 
-/// Between two tries to connect.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
-/// A host that does not answer at all.
-const ANSWER: Duration = Duration::from_secs(2);
+/// Between two attempts to connect.
+pub(super) const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// How long one attempt to connect waits for the host.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Gives one peer after the other.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Optio
         }
         // Again each time: names may come to stand for other hosts.
         for place in address.to_socket_addrs()? {
-            if let Ok(stream) = TcpStream::connect_timeout(&place, ANSWER) {
+            if let Ok(stream) = TcpStream::connect_timeout(&place, CONNECT_TIMEOUT) {
                 // A free port of this machine may be connected to itself.
                 if let (Ok(own), Ok(other)) = (stream.local_addr(), stream.peer_addr())
                     && own != other
@@ -137,7 +137,7 @@ fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Optio
                 }
             }
         }
-        let pause = Instant::now() + PAUSE;
+        let pause = Instant::now() + RETRY_INTERVAL;
         if end.is_some_and(|end| end <= pause) {
             return Ok(None);
         }

@@ -1,6 +1,7 @@
 //! Runs a command, passes signals on to it, and ends as it ended.
 //!
-//! So the command stays a zombie, and keeps its number, until no signal is passed on any more.
+//! The command is reaped only when no signal is passed on any more. Until then it is a zombie that keeps its number, so
+//! no signal reaches another process.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;

@@ -18,7 +18,7 @@ use fdr_formats::registry::{of_file, of_folder};
 use crate::ring::Ring;
 
 /// Files that are looked at; a folder may hold a great many others.
-const MAX: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 
 /// Device, inode, size and change time. If they are the same as before, the file or folder is the one that was there
 /// before.
@@ -103,7 +103,7 @@ impl Outputs {
                 way = way
                     .iter()
                     .flat_map(|path| matching(path, part))
-                    .take(MAX)
+                    .take(MAX_FILES)
                     .collect();
             }
             paths.append(&mut way);
@@ -172,7 +172,10 @@ fn matching(folder: &Path, part: &[u8]) -> Vec<PathBuf> {
     let names = entries
         .filter_map(name)
         .filter(|name| is_match(part.iter(), name.as_bytes().iter(), &b'*', &b'?'));
-    names.take(MAX).map(|name| folder.join(name)).collect()
+    names
+        .take(MAX_FILES)
+        .map(|name| folder.join(name))
+        .collect()
 }
 
 fn is_trace(path: &Path) -> bool {

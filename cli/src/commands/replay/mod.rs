@@ -64,7 +64,7 @@ Examples:
 
 /// The calls that are shown by default, and the most that can be shown, because all are held in memory.
 const DEFAULT_CALLS: usize = 1000;
-const MAX: usize = 1_000_000;
+const MAX_CALLS: usize = 1_000_000;
 
 /// Show calls one by one, nested, all threads in the order of time
 #[derive(clap::Args)]
@@ -110,9 +110,11 @@ fn limit(text: &str) -> Result<usize, String> {
 fn call_limit(options: &Options) -> anyhow::Result<usize> {
     match options.limit {
         None => Ok(DEFAULT_CALLS),
-        Some(number @ ..=MAX) => Ok(number),
+        Some(number @ ..=MAX_CALLS) => Ok(number),
         Some(_) => {
-            bail!("--limit: it must be at most {MAX}; --since, --until and --around choose a part")
+            bail!(
+                "--limit: it must be at most {MAX_CALLS}; --since, --until and --around choose a part"
+            )
         }
     }
 }
@@ -181,7 +183,7 @@ fn one(
         chosen: Some(&chosen),
     };
     // Each worker may keep as many calls as the command shows. So the number of workers is bounded.
-    let jobs = ui::jobs().min((2 * MAX / most).max(1));
+    let jobs = ui::jobs().min((2 * MAX_CALLS / most).max(1));
     let workers = stacks::run_on(source, jobs, || Nearest::new(query));
     let workers = workers.map_err(|error| trace::about(trace, error))?;
     let mut found = Nearest::gather(workers, &query);

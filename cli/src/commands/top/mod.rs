@@ -34,7 +34,7 @@ use crate::ui;
 /// The first figures are of a shorter time, so that there are some at once.
 const FIRST: Duration = Duration::from_millis(300);
 /// The longest wait for a key.
-const MAX: Duration = Duration::from_millis(200);
+const MAX_WAIT: Duration = Duration::from_millis(200);
 
 const HELP: &str = "\
 fdr reads the sums that the recorder keeps of each thread and function. So the
@@ -219,7 +219,7 @@ fn live(watched: &mut Watched, first: RingSample, mut view: View) -> anyhow::Res
                 .draw(|frame| view.draw(frame, picture.as_ref()))?;
         }
         let left = due.saturating_duration_since(Instant::now());
-        if event::poll(left.min(MAX))? {
+        if event::poll(left.min(MAX_WAIT))? {
             is_new = true;
             if let Event::Key(key) = event::read()?
                 && key.kind != KeyEventKind::Release
@@ -247,7 +247,7 @@ fn live(watched: &mut Watched, first: RingSample, mut view: View) -> anyhow::Res
         }
         if view.is_paused || before.over.is_some() {
             // The process is not read until the user resumes.
-            due = Instant::now() + MAX;
+            due = Instant::now() + MAX_WAIT;
         } else if Instant::now() >= due {
             let look = watched.look()?;
             picture = Some(between(process, &before, &look));

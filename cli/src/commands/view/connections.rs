@@ -13,12 +13,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::http::{self, Answer, Incoming, Progress, Request};
 
 /// Connections that wait at the same time.
-const MAX: usize = 256;
-/// Connections that are taken before all are read again. It is less than [`MAX`], so a request that is there is read
+const MAX_WAITING: usize = 256;
+/// Connections that are taken before all are read again. It is less than [`MAX_WAITING`], so a request that is there is read
 /// before its connection can become the oldest.
 const MAX_ACCEPTS: usize = 16;
 /// A request has to be there by then.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// If an answer's connection were closed before the peer has sent all, the peer would not get the answer.
 const FAREWELL: Duration = Duration::from_millis(200);
 
@@ -57,7 +57,7 @@ pub(super) fn take_all(listener: &TcpListener, decide: &dyn Fn(Request) -> Decis
             match listener.accept().and_then(|(stream, _)| begin(stream)) {
                 Ok(connection) => {
                     waiting.push_back(connection);
-                    if waiting.len() > MAX {
+                    if waiting.len() > MAX_WAITING {
                         waiting.pop_front();
                     }
                 }
@@ -79,7 +79,7 @@ fn begin(stream: TcpStream) -> io::Result<Connection> {
     Ok(Connection {
         stream,
         incoming: Incoming::default(),
-        end: Instant::now() + PATIENCE,
+        end: Instant::now() + REQUEST_TIMEOUT,
         is_answered: false,
     })
 }

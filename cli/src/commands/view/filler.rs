@@ -51,7 +51,7 @@ struct Reading {
     /// Entries and exits so far, and those before the last place.
     number: u64,
     place: u64,
-    /// The records that are missing before the next one.
+    /// Records that are missing before the next one: the time of the last record before them, and their number.
     gap: Option<(u64, u64)>,
     last_note: LastNote,
 }

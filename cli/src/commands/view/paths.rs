@@ -7,7 +7,7 @@ use crate::tree::paths::Paths;
 /// Paths of less than this part of all are left out.
 const MIN: u64 = 2000;
 /// The most paths.
-const MAX: usize = 20_000;
+const MAX_PATHS: usize = 20_000;
 
 #[derive(Serialize)]
 pub(super) struct Flame<'a> {
@@ -32,7 +32,8 @@ impl<'a> Flame<'a> {
         let mut left_out = 0;
         for (nth, node) in paths.nodes.iter().enumerate() {
             let caller = places.get(node.caller).copied().flatten();
-            let is_kept = nth == 0 || caller.is_some() && node.total[1] > least && kept.len() < MAX;
+            let is_kept =
+                nth == 0 || caller.is_some() && node.total[1] > least && kept.len() < MAX_PATHS;
             if !is_kept {
                 left_out += node.own[1];
                 places.push(None);

@@ -270,7 +270,8 @@ fn deep(
         end: source.info().end,
         take: &mut take,
     };
-    // A call that is open where the stretch ends is a long one, which the index has, or it ends soon.
+    // A call of `least` ticks or more is in the index. Any other call that is open where the stretch ends, ends within
+    // `least` ticks.
     let to = viewport.to.saturating_add(least);
     stretch::read(source, index, thread, (viewport.from, to), &mut reader)?;
     let (open, latest) = (

@@ -36,7 +36,7 @@ use inflate::Failure;
 use unpack::Limits;
 
 /// The bytes that any compressed file may unpack to, however small it is.
-const MAX: u64 = 2 << 30;
+const MAX_UNPACKED: u64 = 2 << 30;
 /// Traces are packed to an eighth, text to a twentieth. A file with a larger ratio than this was made to fill
 /// disks.
 const MAX_TIMES: u64 = 200;
@@ -49,7 +49,7 @@ const MAX_JOBS: usize = 16;
 
 /// How many bytes a reader lets a compressed file of that size unpack into.
 fn most(packed: u64) -> u64 {
-    packed.saturating_mul(MAX_TIMES).max(MAX)
+    packed.saturating_mul(MAX_TIMES).max(MAX_UNPACKED)
 }
 
 /// Whether a file that begins with these bytes is compressed.
@@ -206,10 +206,11 @@ pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fau
     Ok((out, unpacked.damage))
 }
 
-/// Makes the files of an unpacked archive in an empty folder. Of one that is `cut`, what there is.
+/// Makes the files of an unpacked archive in an empty folder. If `cut`, the archive may be incomplete: then the files that
+/// are whole are made.
 ///
 /// # Errors
-/// As [`archive::extract`]; where it is cut off and need not be, too.
+/// As [`archive::extract`]; or the archive is cut off, and may not be.
 pub(crate) fn extract(
     archive: &File,
     folder: &Path,

@@ -11,7 +11,7 @@ use crate::off_cpu;
 use crate::report::names::name_of;
 
 /// The largest number that readers with 32 bits and a sign take.
-const MAX: u64 = i32::MAX as u64;
+const MAX_NUMBER: u64 = i32::MAX as u64;
 /// Threads with larger numbers get numbers from here on.
 const OTHERS: u64 = 0x4000_0000;
 
@@ -84,7 +84,10 @@ impl Facts {
 
     /// The process, or 1 where the trace does not say.
     pub(super) fn process(&self) -> u64 {
-        self.info.process.filter(|&id| id <= MAX).unwrap_or(1)
+        self.info
+            .process
+            .filter(|&id| id <= MAX_NUMBER)
+            .unwrap_or(1)
     }
 
     /// What the trace is called in viewers.
@@ -98,10 +101,10 @@ impl Facts {
     /// A thread.
     pub(super) fn lane(&self, at: usize, thread: &fdr_formats::Thread) -> Lane {
         let number = match thread.id.0 {
-            id if id <= MAX => id,
+            id if id <= MAX_NUMBER => id,
             _ => OTHERS + at as u64,
         };
-        let process = thread.process.filter(|&id| id <= MAX);
+        let process = thread.process.filter(|&id| id <= MAX_NUMBER);
         Lane {
             at,
             id: thread.id,

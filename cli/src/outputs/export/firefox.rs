@@ -31,7 +31,7 @@ pub(super) const EXPORT: Export = Export {
 };
 
 /// The most paths of a thread. Calls on further paths count for their caller.
-const MAX: usize = 1 << 18;
+const MAX_PATHS: usize = 1 << 18;
 
 struct Samples {
     out: Out,
@@ -77,7 +77,7 @@ impl Thread {
         if let Some(&known) = self.by_path.get(&(caller, function)) {
             return known;
         }
-        if let Some(caller) = caller.filter(|_| self.stacks.len() >= MAX) {
+        if let Some(caller) = caller.filter(|_| self.stacks.len() >= MAX_PATHS) {
             self.others += 1;
             return caller;
         }

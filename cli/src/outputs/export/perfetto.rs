@@ -105,7 +105,7 @@ impl Packets {
         }
     }
 
-    /// Each packet is a trace of one, and such traces that follow one another are one.
+    /// Writes the packet as a `Trace` message of one packet. Concatenated `Trace` messages are one trace.
     fn put(&mut self, packet: Packet) -> io::Result<()> {
         let packet = vec![packet];
         self.out.write_all(&Trace { packet }.encode_to_vec())

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 /// Bytes that wait in memory.
-const MAX: usize = 16 << 20;
+const MAX_IN_MEMORY: usize = 16 << 20;
 /// Bytes that are copied at once.
 const COPY: usize = 64 << 10;
 
@@ -34,7 +34,7 @@ impl Spool {
         }
         self.lanes[lane].bytes.extend_from_slice(text);
         self.waiting += text.len();
-        match self.waiting > MAX {
+        match self.waiting > MAX_IN_MEMORY {
             true => self.save(),
             false => Ok(()),
         }

@@ -5,7 +5,7 @@ use super::types::{Float, Integer, Type, Value};
 use crate::bytes::ByteOrder;
 
 /// The largest alignment in use, in bits.
-const ALIGN_MOST: u32 = 4096;
+const MAX_ALIGNMENT: u32 = 4096;
 
 /// `integer { … }` of these attributes.
 pub(super) fn integer(attributes: &[(String, Value)]) -> Result<Type, Bad> {
@@ -73,8 +73,8 @@ pub(super) fn alignment(value: &Value) -> Result<u32, Bad> {
         Value::Number(align) => u32::try_from(*align).ok(),
         _ => None,
     }
-    .filter(|align| align.is_power_of_two() && *align <= ALIGN_MOST)
-    .ok_or_else(|| format!("an alignment is a power of two of at most {ALIGN_MOST} bits"))
+    .filter(|align| align.is_power_of_two() && *align <= MAX_ALIGNMENT)
+    .ok_or_else(|| format!("an alignment is a power of two of at most {MAX_ALIGNMENT} bits"))
 }
 
 fn truth(value: &Value) -> Result<bool, Bad> {

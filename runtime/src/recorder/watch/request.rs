@@ -3,12 +3,12 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use fdr_formats::trigger::MAX;
+use fdr_formats::trigger::MAX_TRIGGERS;
 
 use crate::sys;
 
 /// The requests of threads to the dumper, by the numbers of the triggers.
-pub(super) static REQUESTS: [Request; MAX] = [const { Request::new() }; MAX];
+pub(super) static REQUESTS: [Request; MAX_TRIGGERS] = [const { Request::new() }; MAX_TRIGGERS];
 
 /// A call that took longer than a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub(crate) fn release(number: usize) {
 
 /// Called in the child of a fork: requests are the parent's. Async-signal-safe.
 pub(crate) fn forget() {
-    (0..MAX).for_each(release);
+    (0..MAX_TRIGGERS).for_each(release);
 }
 
 #[cfg(test)]

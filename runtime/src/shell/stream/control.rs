@@ -10,11 +10,11 @@ use std::time::Instant;
 use crate::sys;
 
 /// A waiting thread gives up if the stream's thread has done nothing for this long.
-const PATIENCE: Duration = Duration::from_secs(4);
+const MAX_IDLE_TIME: Duration = Duration::from_secs(4);
 
 /// A waiting thread gives up after this time in any case, because a peer may take one byte now and then. It is
 /// longer than `end` takes.
-const MAX: Duration = Duration::from_secs(40);
+const MAX_WAIT: Duration = Duration::from_secs(40);
 
 /// The pause of a waiting thread between two looks.
 const LOOK: Duration = Duration::from_micros(500);
@@ -174,7 +174,7 @@ impl Control {
             if now != steps || writes {
                 (steps, since) = (now, Instant::now());
             }
-            if since.elapsed() > PATIENCE || (begun.elapsed() > MAX && !writes) {
+            if since.elapsed() > MAX_IDLE_TIME || (begun.elapsed() > MAX_WAIT && !writes) {
                 return false;
             }
             thread::sleep(LOOK);

@@ -15,7 +15,7 @@ use crate::shell::sites::TableHandle;
 use crate::shell::state::State;
 
 /// How long after its threshold a call that has not returned fires.
-const PATIENCE: Duration = Duration::from_secs(2);
+const OVERDUE_AFTER: Duration = Duration::from_secs(2);
 
 /// The most bytes of a function's name in a reason.
 const MAX_NAME: usize = 400;
@@ -126,11 +126,11 @@ impl Progress {
             return;
         }
         // A call that begins now is not due before that.
-        let mut pause_ns = as_ns(least.saturating_add(PATIENCE));
+        let mut pause_ns = as_ns(least.saturating_add(OVERDUE_AFTER));
         if let Some(ring) = recorder::ring() {
             let hz = state.frequency().hz;
             let now = clock::read(state.chosen.kind).ticks;
-            let next = watch::look_at_open(ring, now, ticks(PATIENCE, hz));
+            let next = watch::look_at_open(ring, now, ticks(OVERDUE_AFTER, hz));
             pause_ns = pause_ns.min(next.map_or(u64::MAX, |ticks| nanos(ticks, hz) + 1));
         }
         self.calls_due_ns = now_ns.saturating_add(pause_ns);

@@ -26,8 +26,8 @@ use crate::report::tasks::task_table::{Task, TraceTasks};
 use crate::ui::Progress;
 use crate::{selection, stacks, trace};
 
-/// The part of a stretch that explains it, at least.
-const MAX: f64 = 0.5;
+/// Something explains a stretch of time if it has at least this part of it.
+const MIN_PART: f64 = 0.5;
 /// No thread has that number: the stretches between polls belong to none.
 const NO_THREAD: ThreadId = ThreadId(u64::MAX);
 
@@ -229,7 +229,7 @@ fn choose(
             elapsed,
             busy,
             usual,
-            is_busy: (excess > 0).then_some(busy_excess as f64 >= MAX * excess as f64),
+            is_busy: (excess > 0).then_some(busy_excess as f64 >= MIN_PART * excess as f64),
             recorded_polls: 0,
             between: None,
             poll: None,
@@ -288,7 +288,7 @@ fn awaited(
             false => until,
         };
         let shared = end.min(until).since(start.max(from)).0;
-        let is_long = shared as f64 >= MAX * until.since(from).0 as f64;
+        let is_long = shared as f64 >= MIN_PART * until.since(from).0 as f64;
         (start < until && from < end && is_long).then_some((shared, std::cmp::Reverse(*id)))
     };
     let mut found = None;

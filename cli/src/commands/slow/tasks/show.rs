@@ -5,7 +5,7 @@ use std::io::Write;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::{MAX, PollGap, SlowTask, SlowTasks};
+use super::{MIN_PART, PollGap, SlowTask, SlowTasks};
 use crate::calls::arguments;
 use crate::calls::json::{self as call_json, Arguments, Event};
 use crate::calls::words::{self, percent};
@@ -114,7 +114,7 @@ fn sentence(info: &TraceInfo, slow: &SlowTask) -> String {
                 return words + ".";
             };
             let long = between.until.since(between.from).0;
-            let where_ = match long as f64 >= MAX * slow.waiting() as f64 {
+            let where_ = match long as f64 >= MIN_PART * slow.waiting() as f64 {
                 true => format!(", {} of it after poll {}", time(long), between.after),
                 false => {
                     return format!("{words}, in many parts; the longest took {}.", time(long));
