@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fdr_formats::calls::{CallStack, EdgeStatus, EndedCall, OpenCall, Untimed};
 use fdr_formats::packed::{Packed, PackedCall};
-use fdr_formats::states::{Course, States, StretchStates};
+use fdr_formats::states::{StateCursor, States, StretchStates};
 use fdr_formats::{ThreadId, Ticks, model::State};
 
 /// Ticks of being preempted, of waiting, and of which nothing is known. The rest of a call's ticks is running. Sums may
@@ -118,7 +118,7 @@ pub(crate) struct Parts {
 /// One thread.
 #[derive(Debug)]
 pub(crate) struct Absence {
-    course: Course,
+    cursor: StateCursor,
     untimed: Untimed,
     /// The number of open calls, from the outermost on, that were open at the last change of the state.
     aside: usize,
@@ -131,7 +131,7 @@ pub(crate) struct Absence {
 impl Absence {
     pub(crate) fn new(states: &States, thread: ThreadId, untimed: &Untimed) -> Absence {
         Absence {
-            course: states.course(thread),
+            cursor: states.cursor(thread),
             untimed: untimed.clone(),
             aside: 0,
             base: 0,
@@ -141,28 +141,28 @@ impl Absence {
 
     /// What the thread does now that does not run.
     pub(crate) fn kind(&self) -> Option<Kind> {
-        Kind::from_state(self.course.current().state)
+        Kind::from_state(self.cursor.current().state)
     }
 
     /// Whether the thread is still in the state of the moment that was reached last.
     #[inline]
     pub(crate) fn lasts(&self, time: Ticks) -> bool {
-        self.course.lasts(time)
+        self.cursor.lasts(time)
     }
 
     /// Whether the thread is in that state.
     pub(crate) fn is_in(&self, state: State) -> bool {
-        self.course.current().state == Some(state)
+        self.cursor.current().state == Some(state)
     }
 
     /// What is not known of a stretch of time.
     pub(crate) fn unknown(&self, from: Ticks, until: Ticks) -> Ticks {
-        self.course.in_stretch(from, until).unknown
+        self.cursor.in_stretch(from, until).unknown
     }
 
     /// Until when that state lasts.
     pub(crate) fn until(&self) -> Ticks {
-        self.course.current().until
+        self.cursor.current().until
     }
 
     /// Goes on to the time of the next edge. `take` is called for each open call that made calls which began and ended
@@ -193,7 +193,7 @@ impl Absence {
         stack.set_aside();
         self.aside = stack.open().len();
         self.base = stack.spent_in_calls();
-        self.course.reach(time);
+        self.cursor.reach(time);
     }
 
     /// How many of the open calls are left without the innermost ones whose functions have no times.
@@ -225,7 +225,7 @@ impl Absence {
             };
             return (parts, 0);
         }
-        let known: OffCpu = self.course.in_stretch(ended.call.start, ended.end).into();
+        let known: OffCpu = self.cursor.in_stretch(ended.call.start, ended.end).into();
         let mut inside = OffCpu::default();
         // The call is around all calls so far. (If it were not, the calls before it would belong to its caller.)
         let is_around = open.is_empty() && !is_aside && ended.call.spent_before() == 0;

@@ -85,7 +85,7 @@ pub struct StretchStates {
 
 /// One thread's states, for a reader that goes along its time: no search as long as the thread stays in a state.
 #[derive(Clone, Debug)]
-pub struct Course {
+pub struct StateCursor {
     line: Arc<Line>,
     now: Stay,
 }
@@ -202,16 +202,16 @@ impl States {
 
     /// The states of a thread from its first moment on. If a thread has no switches, its states are unknown.
     #[must_use]
-    pub fn course(&self, thread: ThreadId) -> Course {
+    pub fn cursor(&self, thread: ThreadId) -> StateCursor {
         let line = self.threads.get(&thread).cloned().unwrap_or_default();
         let now = line.stay(Ticks(0));
-        Course { line, now }
+        StateCursor { line, now }
     }
 
     /// The known states of a thread from one moment to another.
     #[must_use]
     pub fn in_stretch(&self, thread: ThreadId, from: Ticks, until: Ticks) -> StretchStates {
-        self.course(thread).in_stretch(from, until)
+        self.cursor(thread).in_stretch(from, until)
     }
 
     /// The part of a schedule that lies in a stretch of time. `schedule` is the one that these states were made from.
@@ -273,7 +273,7 @@ impl States {
     }
 }
 
-impl Course {
+impl StateCursor {
     /// The state of the moment that was reached last, and from when until when it lasts.
     #[inline]
     #[must_use]

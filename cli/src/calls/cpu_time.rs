@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fdr_formats::calls::EndedCall;
 use fdr_formats::model::{Cause, Level, Schedule, State};
-use fdr_formats::states::{Course, States};
+use fdr_formats::states::{StateCursor, States};
 use fdr_formats::{FunctionId, Source, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
@@ -166,7 +166,7 @@ fn samples_by_thread(schedule: &Schedule) -> SamplesByThread {
 /// What the outermost calls of a thread have.
 #[derive(Clone, Debug)]
 struct InCalls {
-    course: Course,
+    cursor: StateCursor,
     first: Option<Ticks>,
     last: Ticks,
     running: u64,
@@ -186,12 +186,12 @@ impl InCalls {
     /// An outermost call.
     fn add(&mut self, start: Ticks, end: Ticks, samples: &[(Ticks, u64)]) {
         self.see(start, end);
-        self.course.reach(start);
-        let stay = self.course.current();
+        self.cursor.reach(start);
+        let stay = self.cursor.current();
         self.running += match (stay.until >= end, stay.state) {
             (true, Some(State::Running)) => end.since(start).0,
             (true, _) => 0,
-            (false, _) => self.course.in_stretch(start, end).spent.running.0,
+            (false, _) => self.cursor.in_stretch(start, end).spent.running.0,
         };
         while let Some((time, _)) = samples.get(self.next).filter(|(time, _)| *time <= end) {
             if *time >= start {
@@ -242,7 +242,7 @@ impl<'a> InCallsPass<'a> {
     fn current(&mut self) -> &mut InCalls {
         let states = self.states;
         self.threads.entry(self.thread).or_insert_with(|| InCalls {
-            course: states.course(self.thread),
+            cursor: states.cursor(self.thread),
             first: None,
             last: Ticks(0),
             running: 0,

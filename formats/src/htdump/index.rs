@@ -10,7 +10,7 @@ use super::items::{self, Naming};
 use super::klass::known;
 use super::names::{IdentifierMap, Names};
 use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
-use super::scan::{Course, Event, RecordContent, Step, Tables, Walker};
+use super::scan::{Event, RecordContent, RecordPass, Step, Tables, Walker};
 use super::schema::{Label, Meaning, Schema, printable_name};
 use super::stream_starts::StreamStarts;
 use crate::bytes::{ByteOrder, ReadAt};
@@ -59,10 +59,10 @@ pub(super) fn index(file: &dyn ReadAt) -> Result<Index, Error> {
 
 /// How many lanes the calls of each thread need besides its own.
 fn lanes(file: &dyn ReadAt, index: &Index) -> Result<Vec<usize>, Error> {
-    let mut course = Course::new(file, &index.tables, WINDOW);
+    let mut pass = RecordPass::new(file, &index.tables, WINDOW);
     let mut threads = index.threads.copy_for_pass();
     let mut counter = LaneCounter::new(&index.plan);
-    while let Some(step) = course.next()? {
+    while let Some(step) = pass.next()? {
         let Step::Event(event) = step else { continue };
         let item = items::item(&event, |_| FunctionId(0));
         let item = item.and_then(|(number, item)| Some((threads.find(number)?, item)));

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::index::{Index, WINDOW};
 use super::items::{self, Naming};
 use super::names::Replay;
-use super::scan::{Course, Event, Step};
+use super::scan::{Event, RecordPass, Step};
 use super::schema::printable_name;
 use crate::bytes::ReadAt;
 use crate::error::Error;
@@ -20,11 +20,11 @@ const MAX_SHOWN_BYTES: usize = 400;
 
 /// Visits every record of the file.
 pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
-    let mut course = Course::new(file, &index.tables, WINDOW);
+    let mut pass = RecordPass::new(file, &index.tables, WINDOW);
     let mut replay = Replay::new(&index.ties);
     let mut threads = index.threads.copy_for_pass();
     Listing::run(visit, |mut listing| {
-        while let Some(step) = course.next()? {
+        while let Some(step) = pass.next()? {
             match step {
                 Step::Gap(from, to) => {
                     let _ = write!(listing.detail, "bytes={} that are no records", to - from);

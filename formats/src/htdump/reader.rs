@@ -5,7 +5,7 @@ use super::index::{self, Index, WINDOW};
 use super::items::{self, Lookup, Naming};
 use super::list;
 use super::names::Replay;
-use super::scan::{Course, Step};
+use super::scan::{RecordPass, Step};
 use crate::bytes::ReadAt;
 use crate::edges::EdgeSorter;
 use crate::error::Error;
@@ -48,9 +48,9 @@ fn events(
     let mut sorter = EdgeSorter::new(&index.plan, threads);
     let mut replay = Replay::new(&index.ties);
     let mut lookup = Lookup::new(file, &index.tables, &index.ties);
-    let mut course = Course::new(file, &index.tables, WINDOW);
+    let mut pass = RecordPass::new(file, &index.tables, WINDOW);
     let mut unreported = 0;
-    while let Some(step) = course.next()? {
+    while let Some(step) = pass.next()? {
         unreported += match &step {
             Step::Event(event) => {
                 let item = items::item(event, |naming| match naming {

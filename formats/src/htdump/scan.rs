@@ -318,16 +318,16 @@ pub(super) enum Step<'w> {
 }
 
 /// Goes through a file whose tables are complete.
-pub(super) struct Course<'f> {
+pub(super) struct RecordPass<'f> {
     walker: Walker<'f>,
     tables: &'f Tables,
     offset: u64,
     gap: usize,
 }
 
-impl<'f> Course<'f> {
-    pub(super) fn new(file: &'f dyn ReadAt, tables: &'f Tables, capacity: usize) -> Course<'f> {
-        Course {
+impl<'f> RecordPass<'f> {
+    pub(super) fn new(file: &'f dyn ReadAt, tables: &'f Tables, capacity: usize) -> RecordPass<'f> {
+        RecordPass {
             walker: Walker::new(file, capacity),
             tables,
             offset: 0,

@@ -9,7 +9,7 @@
 
 use super::chunk::{self, ChunkPlace};
 use super::layout::{CHUNK, Slot, state};
-use super::open_calls::Without;
+use super::open_calls::WithoutRecords;
 use super::record::PREAMBLE;
 use super::{Ring, open_calls, totals};
 use crate::primitive::{AtomicU64, Ordering, fence};
@@ -87,7 +87,7 @@ pub(crate) fn used_at(cursor: u64, place: ChunkPlace<'_>) -> Option<usize> {
 /// Function records that the owner has made so far, and its calls without records, at one moment. The function walks
 /// the newest chunk. It does not use the owner's own count of metadata, because that count and the cursor change at
 /// different moments. `None` if chunks change too fast for a consistent count.
-pub(crate) fn made(slot: &Slot) -> Option<(u64, Without)> {
+pub(crate) fn made(slot: &Slot) -> Option<(u64, WithoutRecords)> {
     (0..MAX_READS).find_map(|_| {
         // Acquire: pairs with the Release in `open_chunk`.
         let head = slot.chunk.load(Ordering::Acquire);

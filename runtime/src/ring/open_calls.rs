@@ -255,14 +255,14 @@ pub(crate) fn summarised(calls: &OpenCalls) -> u64 {
 
 /// Calls of a slot without records in the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Without {
+pub(crate) struct WithoutRecords {
     /// Calls that left no records.
     pub(crate) short: u64,
     /// Open calls without an entry record.
     pub(crate) open: u64,
 }
 
-impl Without {
+impl WithoutRecords {
     /// How many records they would have.
     pub(crate) fn records(self) -> u64 {
         2 * self.short + self.open
@@ -271,10 +271,13 @@ impl Without {
 
 /// Calls without records, and the slot's cursor, as they are at one moment. `None` if the thread changes them too fast.
 /// Async-signal-safe.
-pub(crate) fn counts(slot: &Slot) -> Option<(Without, u64)> {
+pub(crate) fn counts(slot: &Slot) -> Option<(WithoutRecords, u64)> {
     let Some(calls) = of_slot(slot) else {
         // Acquire: pairs with the Release in `commit`.
-        return Some((Without::default(), slot.cursor.load(Ordering::Acquire)));
+        return Some((
+            WithoutRecords::default(),
+            slot.cursor.load(Ordering::Acquire),
+        ));
     };
     (0..MAX_COPIES).find_map(|_| {
         // Acquire, both: pair with the Release in `set_open`, and in `commit`.
@@ -292,7 +295,7 @@ pub(crate) fn counts(slot: &Slot) -> Option<(Without, u64)> {
             true => (depths(open).0, depths(next).0),
             false => depths(open),
         };
-        let without = Without {
+        let without = WithoutRecords {
             short: open / SUMMARISED,
             open: depth.saturating_sub(published) as u64,
         };

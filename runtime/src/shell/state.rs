@@ -15,7 +15,7 @@ use crate::clock::ChosenClock;
 use crate::dump::output::{self, Output};
 use crate::recorder::ring;
 use crate::sys;
-use crate::sys::lock::{Lasting, Lock};
+use crate::sys::lock::{Leaked, Lock};
 
 /// The state that does not change once the recorder is up.
 pub(crate) struct State {
@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) identity: Identity,
 }
 
-static STATE: Lasting<State> = Lasting::new();
+static STATE: Leaked<State> = Leaked::new();
 
 /// The shortest time over which the clock's frequency is measured before a dump.
 const BASELINE: Duration = Duration::from_millis(2);

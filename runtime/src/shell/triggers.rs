@@ -24,7 +24,7 @@ use super::sites::TableHandle;
 use super::state::State;
 use crate::api::Error;
 use crate::recorder::{self, watch};
-use crate::sys::lock::{Guard, Lasting, Lock};
+use crate::sys::lock::{Guard, Leaked, Lock};
 use crate::sys::signal::undisturbed;
 use crate::{clock, crash, messages, sys};
 use calls::{calls, is_of, of_call, ticks};
@@ -36,7 +36,7 @@ pub(crate) use calls::problems;
 const PERIOD_NS: u64 = 1_000_000_000;
 
 /// The triggers, once the recorder is up.
-static TRIGGERS: Lasting<&'static [Trigger]> = Lasting::new();
+static TRIGGERS: Leaked<&'static [Trigger]> = Leaked::new();
 
 /// The state of this process. No thread holds the lock longer than a dump takes.
 static STATE: Lock<Progress> = Lock::new(Progress::new());

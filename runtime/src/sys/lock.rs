@@ -143,16 +143,16 @@ impl<T> Drop for Guard<T> {
 }
 
 /// A value that is never freed once it is set. Reading it never waits. A later value replaces it.
-pub(crate) struct Lasting<T> {
+pub(crate) struct Leaked<T> {
     value: AtomicPtr<T>,
 }
 
 // SAFETY: the value is shared as `&T`, and any thread may set it.
-unsafe impl<T: Send + Sync> Sync for Lasting<T> {}
+unsafe impl<T: Send + Sync> Sync for Leaked<T> {}
 
-impl<T> Lasting<T> {
-    pub(crate) const fn new() -> Lasting<T> {
-        Lasting {
+impl<T> Leaked<T> {
+    pub(crate) const fn new() -> Leaked<T> {
+        Leaked {
             value: AtomicPtr::new(core::ptr::null_mut()),
         }
     }

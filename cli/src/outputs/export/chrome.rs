@@ -11,16 +11,16 @@ use fdr_formats::FunctionId;
 use super::facts::{Facts, Lane};
 use super::receiver::{Happening, HappeningKind, ReceivedCall, Receiver, StayNs, UnrecordedCalls};
 use super::value::{Value, Values, json};
-use super::{Export, Holds, Make, Out, target};
+use super::{Capabilities, Export, Make, Out, target};
 
 /// The format.
 pub(super) const EXPORT: Export = Export {
     target: target("chrome", "Chrome trace events", "chrome.json"),
-    holds: Holds {
+    holds: Capabilities {
         cpus: false,
         sums: false,
         places: false,
-        ..Holds::ALL
+        ..Capabilities::ALL
     },
     make: Make::Calls(|out, facts| Ok(Box::new(Chrome::new(out, facts)?))),
 };

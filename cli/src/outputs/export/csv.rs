@@ -9,13 +9,13 @@ use fdr_formats::calls::EdgeStatus;
 use super::facts::{Facts, Lane};
 use super::receiver::{Happening, ReceivedCall, Receiver, StayNs, UnrecordedCalls};
 use super::value::Values;
-use super::{Export, Holds, Make, Out, target};
+use super::{Capabilities, Export, Make, Out, target};
 use crate::report::csv::harmless;
 
 /// The format.
 pub(super) const EXPORT: Export = Export {
     target: target("csv", "CSV", "csv"),
-    holds: Holds::ALL,
+    holds: Capabilities::ALL,
     make: Make::Calls(|out, facts| Ok(Box::new(Rows::new(out, facts)?))),
 };
 

@@ -17,15 +17,15 @@ use super::facts::{Facts, Lane};
 use super::receiver::{ReceivedCall, Receiver, UnrecordedCalls};
 use super::spool::Spool;
 use super::value;
-use super::{Export, Holds, Make, Out, target};
+use super::{Capabilities, Export, Make, Out, target};
 use crate::memory;
 
 /// The format.
 pub(super) const EXPORT: Export = Export {
     target: target("firefox", "Firefox Profiler", "firefox.json"),
-    holds: Holds {
+    holds: Capabilities {
         places: true,
-        ..Holds::NONE
+        ..Capabilities::NONE
     },
     make: Make::Calls(|out, facts| Ok(Box::new(Samples::new(out, facts)))),
 };

@@ -3,7 +3,7 @@
 use fdr_formats::notes::NoteKind;
 use fdr_formats::{Losses, Mark, Thread};
 
-use super::Holds;
+use super::Capabilities;
 use super::facts::Facts;
 
 /// The counts of parts that a format can't hold.
@@ -39,7 +39,7 @@ impl LeftOut {
     }
 
     /// What of it a format has no place for.
-    pub(super) fn losses(&self, facts: &Facts, holds: Holds) -> Losses {
+    pub(super) fn losses(&self, facts: &Facts, holds: Capabilities) -> Losses {
         let mut losses = Losses::default();
         let info = &facts.info;
         let placed = info

@@ -40,7 +40,7 @@ type Out = BufWriter<Box<dyn Write + Send>>;
 pub(crate) struct Export {
     pub(crate) target: Target,
     /// The parts of a trace that the format can hold.
-    holds: Holds,
+    holds: Capabilities,
     make: Make,
 }
 
@@ -58,7 +58,7 @@ enum Make {
 
 /// The parts of a trace that a format can hold. Other parts are counted and reported.
 #[derive(Clone, Copy, Debug, Default)]
-struct Holds {
+struct Capabilities {
     /// Arguments and results of calls.
     arguments: bool,
     /// Events, counters, tasks, and what threads waited for.
@@ -82,8 +82,8 @@ struct Holds {
     sums: bool,
 }
 
-impl Holds {
-    const NONE: Holds = Holds {
+impl Capabilities {
+    const NONE: Capabilities = Capabilities {
         arguments: false,
         events: false,
         gaps: false,
@@ -95,7 +95,7 @@ impl Holds {
         sums: false,
         short: true,
     };
-    const ALL: Holds = Holds {
+    const ALL: Capabilities = Capabilities {
         arguments: true,
         events: true,
         gaps: true,

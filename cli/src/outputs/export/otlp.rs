@@ -17,16 +17,16 @@ use serde::{Serialize, Serializer};
 use super::facts::{Facts, Lane};
 use super::receiver::{Happening, HappeningKind, ReceivedCall, Receiver, UnrecordedCalls};
 use super::value::{Value, Values};
-use super::{Export, Holds, Make, Out, target};
+use super::{Capabilities, Export, Make, Out, target};
 
-const HOLDS: Holds = Holds {
+const HOLDS: Capabilities = Capabilities {
     arguments: true,
     events: true,
     gaps: true,
     clipped: true,
     places: true,
     short: false,
-    ..Holds::NONE
+    ..Capabilities::NONE
 };
 
 /// The message.

@@ -9,7 +9,7 @@ use fdr_formats::{Call, Diagnostic, Error, Losses, Mark, Sink, Source, Thread, W
 
 use super::facts::Facts;
 use super::left_out::LeftOut;
-use super::{Holds, Out};
+use super::{Capabilities, Out};
 use crate::trace;
 use crate::tree::call_tree::Label;
 use crate::tree::folder::{Folder, gather};
@@ -17,10 +17,10 @@ use crate::tree::folder::{Folder, gather};
 pub(super) use crate::tree::folder::Folded;
 
 /// What such formats have a place for.
-pub(super) const HOLDS: Holds = Holds {
+pub(super) const HOLDS: Capabilities = Capabilities {
     clipped: true,
     sums: true,
-    ..Holds::NONE
+    ..Capabilities::NONE
 };
 
 /// Writes what was summed up.
@@ -32,7 +32,7 @@ pub(super) struct Paths {
     facts: Arc<Facts>,
     folder: Folder,
     write: WriteSums,
-    holds: Holds,
+    holds: Capabilities,
     losses: LeftOut,
     threads: u64,
 }
@@ -43,7 +43,7 @@ impl Paths {
         facts: Arc<Facts>,
         source: &dyn Source,
         write: WriteSums,
-        holds: Holds,
+        holds: Capabilities,
     ) -> Paths {
         let untimed = untimed(&facts.info);
         let folder = Folder::new(&untimed, false)

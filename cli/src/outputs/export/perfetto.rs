@@ -20,15 +20,15 @@ use super::perfetto_messages::{
 };
 use super::receiver::{Happening, HappeningKind, ReceivedCall, Receiver, UnrecordedCalls};
 use super::value::{Value, Values};
-use super::{Export, Holds, Make, Out, target};
+use super::{Capabilities, Export, Make, Out, target};
 
 /// The format.
 pub(super) const EXPORT: Export = Export {
     target: target("perfetto", "Perfetto", "perfetto-trace"),
-    holds: Holds {
+    holds: Capabilities {
         cpus: false,
         sums: false,
-        ..Holds::ALL
+        ..Capabilities::ALL
     },
     make: Make::Calls(|out, facts| Ok(Box::new(Packets::new(out, facts)?))),
 };

@@ -13,13 +13,13 @@ use prost::Message;
 
 use super::facts::Facts;
 use super::paths::Folded;
-use super::{Export, Holds, Make, Out, target};
+use super::{Capabilities, Export, Make, Out, target};
 use crate::tree::call_tree::{Label, Node};
 
 /// The format.
 pub(super) const EXPORT: Export = Export {
     target: target("pprof", "pprof", "pb.gz"),
-    holds: Holds {
+    holds: Capabilities {
         places: true,
         ..super::paths::HOLDS
     },

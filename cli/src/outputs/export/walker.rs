@@ -13,7 +13,7 @@ use fdr_formats::{
     Writer,
 };
 
-use super::Holds;
+use super::Capabilities;
 use super::facts::{Facts, Lane};
 use super::left_out::LeftOut;
 use super::receiver::{Happening, HappeningKind, ReceivedCall, Receiver, StayNs, UnrecordedCalls};
@@ -57,7 +57,7 @@ pub(super) struct Walker {
     receiver: Box<dyn Receiver>,
     pub(super) facts: Arc<Facts>,
     survey: Survey,
-    holds: Holds,
+    holds: Capabilities,
     untimed: fdr_formats::calls::Untimed,
     scale: Scale,
     lines: Vec<Line>,
@@ -165,7 +165,7 @@ impl Walker {
         receiver: Box<dyn Receiver>,
         facts: Arc<Facts>,
         survey: Survey,
-        holds: Holds,
+        holds: Capabilities,
     ) -> io::Result<Walker> {
         let mut walker = Walker {
             receiver,
