@@ -82,19 +82,19 @@ fn courses_tell_known_and_unknown_time() {
         switch(50, 0, None),
         switch(60, 7, Some(State::Running)),
     ]);
-    let mut course = states.course(ThreadId(7));
+    let mut cursor = states.cursor(ThreadId(7));
     assert_eq!(
-        (course.current().state, course.current().until),
+        (cursor.current().state, cursor.current().until),
         (None, Ticks(10))
     );
-    course.reach(Ticks(25));
-    assert_eq!(course.current().state, Some(State::Waiting));
-    assert!(course.lasts(Ticks(29)) && !course.lasts(Ticks(30)));
+    cursor.reach(Ticks(25));
+    assert_eq!(cursor.current().state, Some(State::Waiting));
+    assert!(cursor.lasts(Ticks(29)) && !cursor.lasts(Ticks(30)));
     // And back.
-    course.reach(Ticks(12));
-    assert_eq!(course.current().state, Some(State::Running));
+    cursor.reach(Ticks(12));
+    assert_eq!(cursor.current().state, Some(State::Running));
     let known = |from, until| {
-        let known = course.in_stretch(Ticks(from), Ticks(until));
+        let known = cursor.in_stretch(Ticks(from), Ticks(until));
         let spent = known.spent;
         [spent.running, spent.preempted, spent.waiting, known.unknown].map(|ticks| ticks.0)
     };
