@@ -130,12 +130,12 @@ pub fn enable() -> Result<usize, Error> {
 fn print_no_recorder() {
     #[cfg(feature = "record")]
     {
-        static PRINTED: std::sync::Once = std::sync::Once::new();
+        use core::sync::atomic::{AtomicBool, Ordering};
+
+        static PRINTED: AtomicBool = AtomicBool::new(false);
         let is_requested = std::env::var_os("FDR").is_some_and(|filter| !filter.is_empty());
-        if is_requested {
-            PRINTED.call_once(|| {
-                eprintln!("fdr: the recorder is for Linux: nothing is recorded on this system");
-            });
+        if is_requested && !PRINTED.swap(true, Ordering::Relaxed) {
+            eprintln!("fdr: the recorder is for Linux: nothing is recorded on this system");
         }
     }
 }

@@ -2,7 +2,6 @@
 //! buffers from time to time, and so does each dump. It must never wait for a thread of the program.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use fdr_formats::ThreadId;
@@ -14,6 +13,7 @@ use crate::clock::{self, CPU_MASK, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::state;
 use crate::ring::schedule::SwitchLog;
+use crate::sys::lock::Leaked;
 use crate::sys::perf::{self, Buffer, Event, EventKind, Events, Watched};
 use crate::sys::{file, modules, process, thread};
 
@@ -24,7 +24,10 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// The files that were loaded into the program when the recorder began.
-static LOADED: OnceLock<Vec<Module>> = OnceLock::new();
+static LOADED: Leaked<Vec<Module>> = Leaked::new();
+
+/// Whether a thread has begun to list them. The child of a fork may have this alone: the thread is then in its parent.
+static LOADED_BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// How often a thread tries to hold the buffers before it goes without.
 const MAX_TRIES: u32 = 1000;
@@ -102,7 +105,9 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
 // Out of line, because it also runs on the stack of the program.
 #[inline(never)]
 pub(crate) fn note_loaded() {
-    let _ = LOADED.get_or_init(modules::all);
+    if !LOADED_BEGUN.swap(true, Ordering::Relaxed) {
+        LOADED.set(modules::all());
+    }
 }
 
 /// Stores the files that were loaded into the program, if the buffers have samples.

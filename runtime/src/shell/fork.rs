@@ -4,7 +4,8 @@
 //! (`recorder::process_ring`).
 //!
 //! `fork` does not wait for a dump or an installation of another thread. The child resets the state of such work.
-//! All functions are async-signal-safe, except for the wait for the table. Threads hold the table for moments only.
+//! All functions are async-signal-safe, except for the waits for the table and for a walk of the loaded objects. Threads
+//! hold these two for moments only.
 //! If a handler forks while its own thread holds the table, it does not wait.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -102,6 +103,7 @@ fn begin(table: TableHandle) {
     if !held {
         table.hold();
     }
+    sys::loader::before_fork();
     HELD.store(u32::from(held), Ordering::Relaxed);
     FORKER.store(me(), Ordering::Relaxed);
     MASK.store(mask.0, Ordering::Relaxed);
@@ -116,6 +118,7 @@ fn leave_one() -> bool {
 
 fn go_on(table: TableHandle) {
     let mask = Mask(MASK.load(Ordering::Relaxed));
+    sys::loader::after_fork();
     if HELD.load(Ordering::Relaxed) == 0 {
         table.let_go();
     }
@@ -128,6 +131,7 @@ fn forget(table: TableHandle) {
     process::set_fork_child();
     process_ring::in_child();
     table.in_child(forker);
+    sys::loader::in_child(forker);
     state::in_child(forker);
     dumping::in_child(forker);
     sys::own_table::in_child();

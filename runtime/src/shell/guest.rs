@@ -1,6 +1,11 @@
 //! A process with several copies of this crate: how a copy becomes a guest, and how it calls its host. See
 //! `site::unit`. A copy must never be host and guest at once.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the lock lives for one command, on the stack of its thread"
+)]
+
 use std::sync::Mutex;
 
 use super::sites::{TableHandle, table};

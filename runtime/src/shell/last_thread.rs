@@ -129,28 +129,23 @@ pub(crate) fn end_process(programs: Mask, looks: &LookSchedule) {
     }
 }
 
-fn end(programs: Mask, has_status: bool) {
-    if stream::is_running() {
-        // A peer delays the stream, and the thread of the stream would delay the end.
-        sys::process::exit();
-    }
-    // `exit` calls functions of the program, with the program's own signal mask.
-    programs.restore();
-    end_as_last(has_status);
-}
-
-/// Ends the calling thread as the last one of the process. The exit status is the one that the process would
-/// have had without the recorder.
+/// Ends the process, with the exit status that it would have had without the recorder.
 ///
 /// If the program's last thread ended by `pthread_exit` or returned, the C library calls `exit` in the last
 /// thread that it knows. That is this thread, which returns. If the main thread left by the system call and was
 /// the last one, its status counts. Since Linux 5.17 the kernel takes the status of the thread that ends last.
 /// The status of another thread that left by the system call is unknown, so it counts as 0.
-fn end_as_last(has_status: bool) {
+fn end(programs: Mask, has_status: bool) {
+    // `exit` calls functions of the program, with the program's own signal mask.
+    programs.restore();
     let status = main_field(EXIT_STATUS).and_then(|status| status.parse::<i32>().ok());
     let status = status.map_or(0, |status| status >> 8 & 0xff);
     if status != 0 && has_status {
-        sys::thread::exit(status);
+        sys::process::exit_at_once(status);
+    }
+    if stream::is_running() {
+        // A peer delays the stream, and the thread of the stream would delay the end.
+        sys::process::exit();
     }
 }
 

@@ -3,7 +3,6 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::PanicHookInfo;
-use std::sync::OnceLock;
 
 use super::dumping::{self, Occasion};
 use super::sites::{TableHandle, table};
@@ -12,6 +11,7 @@ use super::{triggers, units};
 use crate::events::{self, Form, Level, Value};
 use crate::site::CallSite;
 use crate::site::wait::WAITS;
+use crate::sys::lock::Leaked;
 use crate::{crash, sys};
 use fdr_formats::text;
 
@@ -79,7 +79,7 @@ impl Drop for Hook {
 /// Leaves an event `panic` with the message and the place in the trace, if recording is on.
 fn record(table: TableHandle, panic: &PanicHookInfo<'_>) {
     /// The event, and the names of its fields. They are made at the first panic, so a program without one has none.
-    static SITES: OnceLock<&[CallSite]> = OnceLock::new();
+    static SITES: Leaked<&[CallSite]> = Leaked::new();
     if WAITS.state() < CallSite::MIN_ON {
         return;
     }

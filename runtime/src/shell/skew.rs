@@ -5,6 +5,11 @@
 //! the same CPU. So the comparison works as between two hosts of a network. The far reading lies between two
 //! near ones. Many rounds narrow the bounds of the offset to about the time of one message.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "two threads of the recorder share the lock, and a child has neither"
+)]
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,17 +1,16 @@
 //! Units and their sites: how they come into the table and into the ring's table. Sites that are made at run time are
 //! like those of a library that is loaded later.
 
-use std::sync::OnceLock;
-
 use super::sites::{Table, TableHandle, table};
 use super::state::state;
 use crate::recorder::{self, process_ring};
 use crate::site::CallSite;
 use crate::site::unit::{self, Unit};
 use crate::sys;
+use crate::sys::lock::Leaked;
 
 /// The callback of the code that makes sites at run time, and waits for the recorder.
-static WHEN_UP: OnceLock<fn()> = OnceLock::new();
+static WHEN_UP: Leaked<fn()> = Leaked::new();
 
 /// Takes the sites of a unit into the table and into the ring's table.
 pub(crate) fn attach(table: TableHandle, unit: &'static Unit) {

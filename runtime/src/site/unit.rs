@@ -9,6 +9,11 @@
 //! symbol, no file and no environment. A copy must never trust a note of an unknown version, because the
 //! structures of that version may differ.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "the lock lives for one command, on the stack of its thread"
+)]
+
 use core::ffi::c_void;
 use core::marker::PhantomData;
 use core::mem::offset_of;

@@ -33,6 +33,8 @@
 //! | `watch` | the holder of a lock; how each type records a wait |
 //! | `no_watch` | the twin of `watch` without the recorder: empty |
 
+#![expect(clippy::disallowed_types, reason = "these are locks of the program")]
+
 #[macro_use]
 mod wrapper;
 

@@ -88,6 +88,29 @@ impl<T> Lock<T> {
         }
     }
 
+    /// Takes the lock without a guard, until [`Lock::let_go`], unless that takes longer than `wait`. Whether it has
+    /// the lock. Async-signal-safe.
+    pub(crate) fn hold_within(&'static self, wait: Duration) -> bool {
+        let me = me();
+        let mut left = wait;
+        loop {
+            let seen = self.wake_word.load(Ordering::Acquire);
+            let holder = self.holder.load(Ordering::Relaxed);
+            let free = holder == 0 || holder >> 32 != me >> 32;
+            if free && self.swap(holder, me) {
+                return true;
+            }
+            if !free {
+                if left.is_zero() {
+                    return false;
+                }
+                let sleep = SLEEP.min(left);
+                thread::wait(&self.wake_word, seen, Some(sleep));
+                left -= sleep;
+            }
+        }
+    }
+
     fn swap(&self, from: u64, to: u64) -> bool {
         // Acquire: pairs with the Release in `let_go`.
         let swap = self
@@ -165,6 +188,26 @@ impl<T> Leaked<T> {
         unsafe { value.as_ref() }
     }
 
+    /// The value. If there is none yet, `make` makes it. Waits for no thread, so the child of a fork never hangs here. If
+    /// several threads make a value at the same time, all get the one that was set first.
+    pub(crate) fn get_or_init(&'static self, make: impl FnOnce() -> T) -> &'static T {
+        if let Some(value) = self.get() {
+            return value;
+        }
+        let made = Box::into_raw(Box::new(make()));
+        let none = core::ptr::null_mut();
+        // AcqRel: pairs with itself, and with the Acquire in `get`.
+        let set = self
+            .value
+            .compare_exchange(none, made, Ordering::AcqRel, Ordering::Acquire);
+        if set.is_err() {
+            // SAFETY: the pointer comes from a Box, and no other thread has it.
+            drop(unsafe { Box::from_raw(made) });
+        }
+        // SAFETY: one of the two is set, comes from a Box, and is never freed.
+        unsafe { &*set.err().unwrap_or(made) }
+    }
+
     /// Sets the value, and returns it. Only one thread may call this at a time.
     pub(crate) fn set(&'static self, value: T) -> &'static T {
         // LLVM may put a value that is set in one place into a static, and then cannot compile the load for aarch64
@@ -179,6 +222,18 @@ impl<T> Leaked<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_that_make_a_value_get_the_first() {
+        static VALUE: Leaked<usize> = Leaked::new();
+        let values: Vec<_> = std::thread::scope(|scope| {
+            let make = |number| scope.spawn(move || VALUE.get_or_init(|| number));
+            let threads: Vec<_> = (0..8).map(make).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let first = VALUE.get().unwrap();
+        assert!(values.iter().all(|value| core::ptr::eq(*value, first)));
+    }
 
     #[test]
     fn one_thread_at_a_time() {

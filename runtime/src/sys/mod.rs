@@ -7,6 +7,7 @@
 pub(crate) mod action;
 pub(crate) mod file;
 pub(crate) mod handover;
+pub(crate) mod loader;
 pub(crate) mod lock;
 pub(crate) mod memory;
 #[cfg(interpreted)]

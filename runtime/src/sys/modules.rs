@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use fdr_formats::model::Module;
 
-use super::notes;
+use super::{loader, notes};
 
 /// All that are loaded now, the executable first. Not async-signal-safe.
 pub(crate) fn all() -> Vec<Module> {
@@ -49,8 +49,8 @@ pub(crate) fn all() -> Vec<Module> {
         0
     }
     let mut found = Vec::new();
-    // SAFETY: the callback has the right signature and does not unwind. `found` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(object), (&raw mut found).cast()) };
+    // SAFETY: the callback takes our list and does not unwind.
+    unsafe { loader::walk(object, (&raw mut found).cast()) };
     found
 }
 

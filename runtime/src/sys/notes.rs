@@ -1,6 +1,8 @@
 //! ELF notes. Copies of this crate find each other by the notes of all loaded objects. The build id is in a note of the
 //! executable. This file must never trust a size in a note, because other people's tools write notes too.
 
+use super::loader;
+
 /// A note as it lies in a loaded object.
 pub(crate) struct Note {
     /// Its owner, with the NUL at its end.
@@ -31,8 +33,8 @@ pub(crate) fn all() -> Vec<Note> {
         0
     }
     let mut found = Vec::new();
-    // SAFETY: the callback has the right signature and does not unwind. `found` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(object), (&raw mut found).cast()) };
+    // SAFETY: the callback takes our list and does not unwind.
+    unsafe { loader::walk(object, (&raw mut found).cast()) };
     found
 }
 
@@ -126,9 +128,8 @@ pub(crate) fn alone(mut work: &mut dyn FnMut()) {
         work();
         1
     }
-    // SAFETY: the callback has the right signature and does not unwind. `work` outlives the call. The owner of
-    // the loader's lock may take it again.
-    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut work).cast()) };
+    // SAFETY: the callback takes `work` and does not unwind. The owner of the loader's lock may take it again.
+    unsafe { loader::walk(first, (&raw mut work).cast()) };
 }
 
 /// Walks the notes of one segment. A note has a u32 size of the name, a u32 size of the descriptor, a u32 type, the

@@ -90,6 +90,12 @@ pub(crate) fn exit() -> ! {
     unsafe { libc::exit(0) }
 }
 
+/// Ends the process with that status, and calls no function of the program.
+pub(crate) fn exit_at_once(status: i32) -> ! {
+    // SAFETY: the call has no precondition.
+    unsafe { libc::_exit(status) }
+}
+
 /// Has the three functions called around every `fork`: before it, and after it in the parent and in the child.
 /// A child that was made without the C library is [noticed](notice_fork) later.
 pub(crate) fn at_fork(before: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) {

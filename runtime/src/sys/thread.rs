@@ -118,12 +118,6 @@ impl Drop for Thread {
     }
 }
 
-/// Ends the calling thread without the C library. The status counts if it is the last thread of the process.
-pub(crate) fn exit(status: i32) {
-    // SAFETY: the thread is one of ours. No code refers to its stack or waits for it.
-    unsafe { libc::syscall(libc::SYS_exit, status) };
-}
-
 /// Bytes of a thread's name, as the kernel keeps it, without the NUL.
 pub(crate) const NAME_BYTES: usize = 16;
 

@@ -16,7 +16,6 @@ mod stream_thread;
 
 use core::ffi::CStr;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 
 use control::{CONTROL, Life, Totals};
 use stream_thread::StreamThread;
@@ -29,6 +28,7 @@ use crate::messages;
 use crate::recorder::ring;
 use crate::ring::Ring;
 use crate::ring::counts;
+use crate::sys::lock::Lock;
 use crate::sys::own_table::DescriptorTable;
 use crate::sys::{self, socket};
 
@@ -36,7 +36,7 @@ use crate::sys::{self, socket};
 pub(crate) const NAME: &CStr = c"fdr-stream";
 
 /// The path of the trace, or its address.
-static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
+static PLACE: Lock<Option<PathBuf>> = Lock::new(None);
 
 /// Starts the thread, which shares the descriptor table of its maker. All signals are blocked in it. So the program's
 /// handlers never run there, and a reader that goes away is an error and does not end the program.
@@ -48,7 +48,7 @@ pub(crate) fn start(state: &'static State, table: TableHandle) {
         Some(address) => connection::name(address).into(),
         None => trace_paths::take(state),
     };
-    *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
+    *PLACE.lock() = Some(place.clone());
     let descriptors = DescriptorTable::mine();
     let spawned = sys::signal::with_all_blocked(|_| {
         let body = Box::new(move || run(state, table, place, descriptors));
@@ -101,8 +101,7 @@ fn run(state: &'static State, table: TableHandle, place: PathBuf, descriptors: D
 /// Hands over all records made so far. The counts are those of the stream from its beginning.
 pub(crate) fn flush(ring: &Ring, table: TableHandle) -> Result<Dump, Error> {
     let in_time = CONTROL.flush();
-    let path = PLACE.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let path = path.unwrap_or_default();
+    let path = PLACE.lock().clone().unwrap_or_default();
     if !in_time {
         let why = format!("{}: the stream does not go on", path.display());
         return Err(Error::failed(&why, "look whether its receiver reads"));

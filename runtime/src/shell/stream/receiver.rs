@@ -1,6 +1,11 @@
 //! One receiver: its writer, the destination of its bytes, and its position in each thread's records. A receiver gets
 //! whole batches. It gets the next batch when it has taken the last one.
 
+#![expect(
+    clippy::disallowed_types,
+    reason = "only the thread of the stream uses the lock, and a child has no such thread"
+)]
+
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
