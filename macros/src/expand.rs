@@ -266,7 +266,7 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
         .then(|| quote_spanned!(span=> if false { return #private::never(__fdr_output); }));
     let inside = quote_spanned!(span=> #items #tie #captures #rest);
     let block = with_tokens(&function.body, inside);
-    // At the body's place, as the compiler's own: it is what messages about the future point to.
+    // The future has the span of the body, as that of an `async fn` has. The compiler's messages point to this span.
     let future = quote_spanned!(function.body.span()=> async move #block);
     let polled = quote_spanned!(span=> #private::#polled(#sites, __fdr_output, __fdr_body).await);
     let last = match diverges {

@@ -70,7 +70,7 @@ export function explained(host: Host, nth: number, found: Finding, span: Pick<Ca
     el("button", { class: "link", onclick: () => host.go(nth, thread, name, from, span.end) }, text);
   const nodes: Node[] = [el("p", { class: "sentence" }, clean(found.sentence))];
   const { wait, meanwhile } = found;
-  // Of the thread that held the object, what it did meanwhile may be known, and not in which function it took it.
+  // The trace may tell what the holder did meanwhile, but not in which function the holder took the object.
   const is_holder = wait !== null && meanwhile !== null && wait.holder === meanwhile.thread;
   const others: [string, number | null, string | null][] = [
     ["held by", wait?.holder ?? null, wait?.holder_function ?? null],

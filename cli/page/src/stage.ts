@@ -113,7 +113,7 @@ export class Stage {
     const tasks = new Map(this.tasks.map((lane) => [`${lane.trace}/${lane.lane}`, lane]));
     [this.lanes, this.counters, this.headings, this.tasks] = [[], [], [], []];
     let top = 0;
-    /** Threads of other traces stand in the order of those of the first one that have their names. */
+    /** The places of the first trace's threads by name. Threads of other traces with the same names keep that order. */
     const places = new Map<string, number>();
     info.traces.forEach((trace, nth) => {
       this.shifts[nth] ??= 0;
@@ -153,7 +153,7 @@ export class Stage {
     this.bottom = top;
   }
 
-  /** The traces are others; which rows are open is kept by thread. */
+  /** Shows other traces. A thread whose rows are open keeps them open. */
   replace(info: Info): void {
     const open = new Set(this.lanes.filter((lane) => lane.is_open).map((lane) => this.trace(lane.trace).threads[lane.thread]?.id));
     [this.lanes, this.counters, this.names] = [[], [], []];

@@ -51,7 +51,7 @@ export class Tables {
     const [before, after] = reports;
     const names = stage.info.traces.map((trace) => trace.file) as [string, string];
     if (reports.length === 2 && before && after) {
-      // Of two scopes, a difference would say nothing.
+      // A difference between a whole run and the records of the other trace would say nothing.
       const whole = [whole_run(before), whole_run(after)];
       const [first, second] = whole[0] && whole[1] ? [whole[0], whole[1]] : [before, after];
       const scope = first !== before ? "the whole runs" : whole[0] || whole[1] ? "the records alone, because one trace has no figures of the whole run" : "";

@@ -67,7 +67,7 @@ impl CpuTime {
             let in_calls = calls.get(&thread);
             let from = match (is_cut, in_calls.and_then(|found| found.first)) {
                 (false, _) => Ticks(0),
-                // Of the time before, the calls are overwritten.
+                // The calls before that time are overwritten.
                 (true, Some(first)) => first,
                 (true, None) => continue,
             };

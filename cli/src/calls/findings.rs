@@ -16,7 +16,7 @@ use super::query::{Query, ticks};
 use super::same_cause;
 use super::samples::Samples;
 use super::slow_call::SlowCall;
-use super::slowest::{self, Frames, SlowestPass};
+use super::slowest::{self, SlowestPass, SpanningCalls};
 use super::states::{CallStates, PreemptionContext};
 use super::tree::{TreePass, Trees};
 use super::usual::{Usual, usual_of};
@@ -92,7 +92,7 @@ pub(crate) fn find_with(
         }
         false => None,
     };
-    let frames = Frames::new(&usual, &report.threads, clock);
+    let frames = SpanningCalls::new(&usual, &report.threads, clock);
     let pass = || SlowestPass::new(&thresholds, query, noise.as_ref(), idle.as_ref(), &frames);
     let found = SlowestPass::gather(stacks::run(source, pass).map_err(about)?);
     let p50 = |function| {

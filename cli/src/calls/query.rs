@@ -14,7 +14,7 @@ pub(crate) const DEFAULT_CALLS_OF_EACH: usize = 2;
 /// The most calls whose causes are compared: in all, and of one function.
 const MAX_COMPARED: usize = 100;
 const MAX_COMPARED_OF_EACH: usize = 40;
-/// Calls of a function from which it has a usual call.
+/// The least number of calls with which a function has a usual call.
 pub(crate) const ENOUGH_CALLS: u64 = 20;
 /// A slow call takes at least `TIMES_P50` times the p50 and `TIMES_P90` times the p90, and no less
 /// than `MIN_NS`.

@@ -18,7 +18,7 @@ use crate::stacks::Pass;
 
 /// A call of a function with few calls, such as `main`, hides no slow calls inside it if it takes at least this part of
 /// its thread's time.
-const FRAME: f64 = 0.5;
+const MIN_SPAN_PART: f64 = 0.5;
 
 /// Calls of a function.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ struct FunctionCalls {
     slowest: BinaryHeap<Reverse<SlowCall>>,
     /// How many there are, kept or not.
     count: u64,
-    /// The ticks of all of them; and those in which the threads surely waited, of idle calls.
+    /// The ticks of all these calls. For idle calls, `waiting` has the ticks in which the threads surely waited.
     total: u64,
     waiting: u64,
 }
@@ -100,7 +100,7 @@ impl Outermost {
     }
 }
 
-/// The calls of a thread up to here: at place N those that N open calls are around.
+/// The slow calls of a thread so far. Element N has the calls inside N open calls.
 type ByDepth = Vec<Outermost>;
 
 /// What the pass found.
@@ -129,7 +129,7 @@ pub(crate) struct SlowestPass<'a> {
     /// Tells idle calls from others. `None`: they are slow calls as well.
     idle: Option<&'a IdleRule<'a>>,
     /// Which calls hide no calls inside of them.
-    frames: &'a Frames,
+    frames: &'a SpanningCalls,
     by_depth: ByDepth,
     /// The calls of threads that continue in a later part of the trace.
     others: HashMap<ThreadId, ByDepth>,
@@ -140,22 +140,22 @@ pub(crate) struct SlowestPass<'a> {
 
 /// The data by which a call that spans its thread, such as `main`, is distinguished from a slow call.
 #[derive(Debug, Default)]
-pub(crate) struct Frames {
+pub(crate) struct SpanningCalls {
     /// Functions that have too few calls for a usual one.
     rare: HashSet<FunctionId>,
     /// The ticks from the first to the last record of each thread.
     spans: HashMap<ThreadId, u64>,
 }
 
-impl Frames {
+impl SpanningCalls {
     pub(crate) fn new(
         usual: &HashMap<FunctionId, Usual>,
         threads: &[ThreadRow],
         clock: &Clock,
-    ) -> Frames {
+    ) -> SpanningCalls {
         let rare = usual.iter().filter(|(_, usual)| usual.calls < ENOUGH_CALLS);
         let span = |row: &ThreadRow| (ThreadId(row.id), ticks(clock, row.duration_ns));
-        Frames {
+        SpanningCalls {
             rare: rare.map(|(function, _)| *function).collect(),
             spans: threads.iter().map(span).collect(),
         }
@@ -168,7 +168,7 @@ impl Frames {
     /// Whether a call of so many ticks takes most of its thread's time, as the loop of a worker does.
     fn is_span(&self, thread: ThreadId, total: u64) -> bool {
         let span = self.spans.get(&thread).copied().unwrap_or(u64::MAX);
-        total as f64 >= FRAME * span as f64
+        total as f64 >= MIN_SPAN_PART * span as f64
     }
 }
 
@@ -178,7 +178,7 @@ impl<'a> SlowestPass<'a> {
         query: &Query<'a>,
         noise: Option<&'a Noise<'a>>,
         idle: Option<&'a IdleRule<'a>>,
-        frames: &'a Frames,
+        frames: &'a SpanningCalls,
     ) -> SlowestPass<'a> {
         SlowestPass {
             thresholds,

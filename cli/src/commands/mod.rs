@@ -33,14 +33,14 @@ use anyhow::{Context, bail};
 
 use crate::{input, ui};
 
-/// How a command ended, where it did not fail. The later, the worse.
+/// How a command ended, if it returned no error. A later variant is worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Status {
     /// As it should.
     Done,
     /// The trace is not as it should be.
     Violations,
-    /// As a command that was run.
+    /// With this exit code: that of a command that was run, or 2 after an error that was reported.
     Code(u8),
 }
 

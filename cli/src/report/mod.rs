@@ -18,7 +18,7 @@
 //! | [`states`] | how long functions and threads ran, were preempted and waited |
 //! | [`tasks`], `task_totals` | figures of tasks, which have a table of their own |
 //! | [`waits`], [`wait_table`] | waits for locks, conditions and channels: counted, as rows, as a table |
-//! | [`table`], [`look`], [`notes`], [`csv`], [`json`], [`json_field`] | the outputs |
+//! | [`table`], [`table_style`], [`notes`], [`csv`], [`json`], [`json_field`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
 

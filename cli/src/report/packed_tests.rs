@@ -4,7 +4,7 @@ use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Diagnostic, Function, FunctionId, Mark, Sink, Thread};
 
 use super::engine::{Engine, gather};
-use super::stats::LOW;
+use super::stats::MIN_ASSIGNED_PLACE;
 use crate::testing::packed::batches;
 use crate::testing::{MemoryTrace, entry, exit};
 
@@ -52,7 +52,7 @@ fn figures(engine: Engine) -> String {
 #[test]
 fn haste_changes_no_figure() {
     for seed in 1..60 {
-        let batches = batches(seed, u64::from(LOW));
+        let batches = batches(seed, u64::from(MIN_ASSIGNED_PLACE));
         let packed = |careful| {
             let mut engine = engine(careful);
             for (base, words) in &batches {

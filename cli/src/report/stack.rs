@@ -17,7 +17,7 @@ use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::histogram::add;
-use super::stats::{LOW, Stats, Table};
+use super::stats::{MIN_ASSIGNED_PLACE, Stats, Table};
 use crate::off_cpu::{Absence, Kind, OffCpu, Parts};
 
 /// Calls on their way into the figures. A loop follows the edges, another one takes the calls that ended: a processor
@@ -140,7 +140,7 @@ impl Stack {
     ) {
         let Batch { window, ended } = batch;
         // Most are so: their functions are places.
-        if packed.highest_function().0 < LOW {
+        if packed.highest_function().0 < MIN_ASSIGNED_PLACE {
             self.with::<true>(ended, table, |stack, figures| {
                 stack.run_packed(window, figures, packed);
             });

@@ -11,14 +11,14 @@ use super::histogram::Histogram;
 use crate::off_cpu::OffCpu;
 
 /// Ids below this index a vector (4 MiB at most); recorders count their functions from 1.
-const DENSE: u32 = 1 << 20;
-/// Ids below this are places: most programs have no others.
-pub(crate) const LOW: u32 = 1 << 12;
-/// Functions beyond that many share one entry.
+const MAX_VECTOR_ID: u32 = 1 << 20;
+/// An id below this is its own place. Most programs have no larger ids.
+pub(crate) const MIN_ASSIGNED_PLACE: u32 = 1 << 12;
+/// The most functions with ids from [`MIN_ASSIGNED_PLACE`] on that have entries of their own. All further functions share one entry.
 const MAX_FUNCTIONS: usize = 1 << 20;
 /// No place.
 const NONE: u32 = u32::MAX;
-const _: () = assert!(LOW as usize + MAX_FUNCTIONS < NONE as usize);
+const _: () = assert!(MIN_ASSIGNED_PLACE as usize + MAX_FUNCTIONS < NONE as usize);
 
 /// The key under which functions beyond the limit are counted together. No trace has such an id:
 /// they have 28 bits.
@@ -33,7 +33,7 @@ pub(crate) struct Stats {
     pub(crate) total: u64,
     /// Calls that are in the trace in part only.
     pub(crate) clipped: u64,
-    /// Of both, the time in which the thread did not run, where the trace knows states.
+    /// The parts of `own` and `total` in which the thread did not run, or its state is unknown. Zero without states.
     pub(crate) own_away: OffCpu,
     pub(crate) total_away: OffCpu,
     /// Durations of the calls of which entry and exit were measured.
@@ -65,22 +65,22 @@ impl Stats {
 /// Function ids, their places, and the figures of each function.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// The places of small ids, by id. Ids below [`LOW`] are not in this list.
+    /// The places of small ids, by id. Ids below [`MIN_ASSIGNED_PLACE`] are not in this list.
     near: Vec<u32>,
     far: HashMap<u32, u32>,
     others: Option<u32>,
-    /// By place, from [`LOW`] on.
+    /// By place, from [`MIN_ASSIGNED_PLACE`] on.
     ids: Vec<FunctionId>,
     /// By place; none before a call has ended.
     pub(crate) stats: Vec<Option<Box<Stats>>>,
 }
 
 impl Table {
-    /// The place of a function, which need not have room there yet. [`NONE`] where that is a longer story.
+    /// The place of a function. `stats` may have no element there yet. [`NONE`]: [`Table::place`] finds or adds it.
     #[inline(always)]
     pub(crate) fn place_of(&self, function: FunctionId) -> u32 {
         match function.0 {
-            low @ ..LOW => low,
+            low @ ..MIN_ASSIGNED_PLACE => low,
             id => self.near.get(id as usize).copied().unwrap_or(NONE),
         }
     }
@@ -114,7 +114,7 @@ impl Table {
             };
         }
         let place = self.add(function);
-        if function.0 < DENSE {
+        if function.0 < MAX_VECTOR_ID {
             let at = function.0 as usize;
             if at >= self.near.len() {
                 self.near.resize(at + 1, NONE);
@@ -127,14 +127,14 @@ impl Table {
     }
 
     fn add(&mut self, function: FunctionId) -> u32 {
-        let place = LOW + self.ids.len() as u32;
+        let place = MIN_ASSIGNED_PLACE + self.ids.len() as u32;
         self.ids.push(function);
         place
     }
 
     /// The function at a place.
     pub(crate) fn function(&self, place: u32) -> FunctionId {
-        match place.checked_sub(LOW) {
+        match place.checked_sub(MIN_ASSIGNED_PLACE) {
             None => FunctionId(place),
             Some(nth) => self.ids.get(nth as usize).copied().unwrap_or(OTHERS),
         }
@@ -161,31 +161,43 @@ mod tests {
     fn a_place_is_stable() {
         let mut table = Table::default();
         assert_eq!(table.place(FunctionId(7)), 7);
-        assert_eq!(table.place(FunctionId(LOW + 9)), LOW);
-        assert_eq!(table.place(FunctionId(LOW)), LOW + 1);
-        for (place, id) in [(7, 7), (LOW, LOW + 9), (LOW + 1, LOW)] {
+        assert_eq!(
+            table.place(FunctionId(MIN_ASSIGNED_PLACE + 9)),
+            MIN_ASSIGNED_PLACE
+        );
+        assert_eq!(
+            table.place(FunctionId(MIN_ASSIGNED_PLACE)),
+            MIN_ASSIGNED_PLACE + 1
+        );
+        for (place, id) in [
+            (7, 7),
+            (MIN_ASSIGNED_PLACE, MIN_ASSIGNED_PLACE + 9),
+            (MIN_ASSIGNED_PLACE + 1, MIN_ASSIGNED_PLACE),
+        ] {
             assert_eq!(table.place_of(FunctionId(id)), place);
             assert_eq!(table.place(FunctionId(id)), place);
             assert_eq!(table.function(place), FunctionId(id));
         }
-        assert_eq!(table.stats.len(), LOW as usize + 2);
+        assert_eq!(table.stats.len(), MIN_ASSIGNED_PLACE as usize + 2);
     }
 
     #[test]
     fn a_hostile_id_costs_little() {
         let mut table = Table::default();
-        assert_eq!(table.place(FunctionId((1 << 28) - 1)), LOW);
+        assert_eq!(table.place(FunctionId((1 << 28) - 1)), MIN_ASSIGNED_PLACE);
         assert_eq!(table.place(FunctionId(1)), 1);
-        assert_eq!(table.place(FunctionId((1 << 28) - 1)), LOW);
+        assert_eq!(table.place(FunctionId((1 << 28) - 1)), MIN_ASSIGNED_PLACE);
         assert_eq!(table.near.len(), 0);
     }
 
     #[test]
     fn after_a_million_functions_the_rest_is_one() {
         let mut table = Table::default();
-        table.ids.resize(MAX_FUNCTIONS, FunctionId(LOW));
-        let others = table.place(FunctionId(LOW + 5));
-        assert_eq!(others as usize, LOW as usize + MAX_FUNCTIONS);
+        table
+            .ids
+            .resize(MAX_FUNCTIONS, FunctionId(MIN_ASSIGNED_PLACE));
+        let others = table.place(FunctionId(MIN_ASSIGNED_PLACE + 5));
+        assert_eq!(others as usize, MIN_ASSIGNED_PLACE as usize + MAX_FUNCTIONS);
         assert_eq!(table.place(FunctionId(1 << 27)), others);
         assert_eq!(table.function(others), OTHERS);
         table.at(others).clipped = 1;

@@ -23,7 +23,7 @@ pub(crate) const BATCH: usize = 1 << 17;
 const EVENTS: usize = 1 << 14;
 /// No slot: the row comes at the exit.
 const NO_SLOT: u32 = u32::MAX;
-/// The number of a call of which the trace has neither edge, less its depth.
+/// A call without entry and exit in the trace has this number, less its depth.
 const NO_EDGE: i64 = -(1 << 62);
 
 /// A call. Times are ticks.
@@ -45,7 +45,7 @@ pub(crate) struct Row {
     pub(crate) is_whole: bool,
 }
 
-/// What few calls have.
+/// The values that only few calls have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extra {
     /// Ticks of running and waiting.

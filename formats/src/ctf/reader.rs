@@ -315,7 +315,7 @@ impl Decoder<'_> {
             }
             Kind::Wall { seconds, micros } => {
                 let seconds = reader.values.number(seconds);
-                // Readers of marks rely on less than a second of microseconds.
+                // Sinks rely on fewer than 1,000,000 microseconds.
                 let micros = (reader.values.number(micros) as u32).min(999_999);
                 self.sink.mark(&Mark::Wall { seconds, micros });
             }

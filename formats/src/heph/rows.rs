@@ -1,6 +1,6 @@
-//! The rows of a thread: Heph's own converter works in microseconds, and does not end if events of a substream begin in
-//! the same one. So the first event of a microsecond is on the substream of its thread, and each further one is on
-//! another substream, a row. `fdr:thread` states which substreams are rows of a thread.
+//! The rows of a thread. Heph's own converter works in microseconds. It never ends if two events of a substream begin
+//! in the same microsecond. So the first event of a microsecond is on the substream of its thread. Each further event
+//! is on another substream, a *row*. `fdr:thread` states which substreams are rows of a thread.
 
 /// A bit of a substream: it is a row. The 31 bits below are the number of the thread among those that have
 /// rows, and the lower 32 bits are the row.
@@ -51,8 +51,8 @@ impl Rows {
         row.unwrap_or_else(|| self.lone())
     }
 
-    /// The row of a call that begins there, and whose entry is missing. So it comes later than others that
-    /// begin after it.
+    /// The row of a call without an entry that begins in that microsecond. The writer learns of such a call at its
+    /// exit, after calls that begin later. So these calls have rows of their own.
     pub(super) fn missing(&mut self, microsecond: u64) -> u32 {
         let row = self.missing.add(microsecond);
         row.map_or_else(|| self.lone(), |row| MISSING | row)

@@ -1,5 +1,5 @@
-//! Layout of HTDUMP's records: the header, HawkTracer's own klasses, a builder that puts fields behind a header, and
-//! the escaping of texts. Pure.
+//! Layout of HTDUMP's records: the header, HawkTracer's own klasses, and a builder that puts fields behind a header.
+//! Pure.
 //!
 //! Records are packed: they have no padding and no size. The byte order is that of the latest endianness
 //! record. Source: HawkTracer 0.11's writer, and what its own parser and its Rust parser take. The format's
@@ -34,8 +34,8 @@
 //! | 4, 5, 6 | float of 4 bytes, float of 8 bytes, pointer |
 //!
 //! A zero byte would end a text early. Quotation marks, backslashes and control characters would break
-//! JSON, because viewers do not escape them. `escaped` keeps any bytes. `label` is for people and loses the
-//! characters that it replaces.
+//! JSON, because viewers do not escape them. The module `escaped` of the crate has two remedies. `escape`
+//! keeps all bytes. `label` is for people, and replaces such characters by similar ones.
 
 use crate::bytes::{ByteOrder, Fields};
 

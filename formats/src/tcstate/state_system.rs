@@ -177,7 +177,7 @@ pub(super) struct Thread {
     cpu: Option<u32>,
     /// The place of the CPU in the list of CPUs, once it was looked up.
     place: Option<usize>,
-    /// The change with which it came to this CPU; the time when it came to another CPU before.
+    /// Whether its next change is the first one on this CPU, and the time of its previous move to a CPU.
     moved: bool,
     moved_at: Option<i64>,
 }

@@ -169,7 +169,7 @@ impl LatePlan {
 /// A thread that existed before its states were recorded.
 struct OldThread {
     tid: u32,
-    /// Its CPU time when the kernel recorded its switches already, ns.
+    /// The thread's CPU time just after the kernel began to record its switches, ns.
     cpu_ns: u64,
 }
 
@@ -269,8 +269,8 @@ pub(crate) fn ended_and_lost() -> [u64; 2] {
     [&ENDED, &LOST].map(|count| count.load(Ordering::Relaxed))
 }
 
-/// How long the kernel takes to record what it records of a context switch and of the thread's return, ns of CPU time, at
-/// least [`MIN_SWITCH_NS`]. It is measured by sleeps of the calling thread, with and without its switches being recorded.
+/// The CPU time that the kernel takes to record a context switch and the thread's return, ns. The result is at least
+/// [`MIN_SWITCH_NS`]. The calling thread sleeps with and without recording, and this function compares the two.
 pub(crate) fn measure_switch_ns() -> u64 {
     let without_ns = usual_sleep_ns();
     let own = [thread::tid()];

@@ -49,9 +49,9 @@ pub(crate) enum Weakening {
 /// A word that loom keeps.
 struct Watched<T> {
     word: T,
-    /// Stored to before each use of the word, and never loaded. To find alternative orders, loom remembers only
-    /// the last use of each word: a load by one thread hides another thread's load from the store that follows.
-    /// Stores hide nothing, and a store that no thread loads orders nothing.
+    /// Each use of `word` stores here first. No thread loads this word, so these stores order nothing. Loom looks
+    /// for other orders only at the last use of a word. So a load hides another thread's earlier load from the next
+    /// store. A store hides nothing, so loom sees each use of `word` here.
     turn: loom::sync::atomic::AtomicU32,
 }
 
@@ -234,7 +234,7 @@ macro_rules! atomic {
                     Some(success) => watched
                         .word
                         .compare_exchange(current, new, success, failure),
-                    // Without its store it takes place in the caller's eyes alone.
+                    // This run leaves the store out. Only the caller believes that the exchange took place.
                     None => match watched.word.load(failure) {
                         found if found == current => Ok(found),
                         found => Err(found),

@@ -32,7 +32,7 @@ impl<'a> Note<'a> {
         Note { kind, body }
     }
 
-    /// Its first number: of arguments, the function of their call.
+    /// The first number of the body. In a note of arguments, it is the function of their call.
     pub(super) fn first_number(&self) -> Option<u32> {
         self.body.first().map(|word| *word as u32)
     }

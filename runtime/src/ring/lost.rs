@@ -16,7 +16,7 @@
 //! | `chunks_with_space` | 1 | a record that is about to open a chunk opens the first one |
 //! | `totals` of the open calls | the same address | a call is counted there |
 //!
-//! Of the regions, the totals and the function table, only the touched chunk is replaced.
+//! In the regions, the totals and the function table, only the chunk that a thread touched is replaced.
 
 use super::Ring;
 use super::layout::{CHUNK, Header, NO_CPU, NO_HIGH, OpenCalls, STOPPED, Slot};

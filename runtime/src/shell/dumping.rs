@@ -23,18 +23,18 @@ use crate::ring::counts;
 use crate::sys;
 use crate::sys::memory::Mapped;
 
-/// Whether the dump at exit was made. The end of the process would cut a later dump off.
-static OVER: AtomicBool = AtomicBool::new(false);
+/// Whether the work of the exit is done. No dump may begin after it, because the end of the process would cut it off.
+static EXIT_DONE: AtomicBool = AtomicBool::new(false);
 
 /// Whether the dump at exit was made.
-pub(super) fn is_over() -> bool {
-    OVER.load(Ordering::Relaxed)
+pub(super) fn is_exit_done() -> bool {
+    EXIT_DONE.load(Ordering::Relaxed)
 }
 
-/// The dump at exit was made. Waits for a dump that began meanwhile.
+/// Refuses all later dumps. Waits for a dump that is under way.
 pub(super) fn end() {
     let _ = alone(|| {
-        OVER.store(true, Ordering::Relaxed);
+        EXIT_DONE.store(true, Ordering::Relaxed);
         Ok(())
     });
 }
@@ -72,10 +72,10 @@ fn alone<T>(body: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     body()
 }
 
-/// In the child of a fork: dumps are its own, from the first on. Async-signal-safe.
+/// Called in the child of a fork. The child may dump, and numbers its dumps from 1. Async-signal-safe.
 pub(crate) fn in_child(forker: u64) {
     dump::in_child(forker);
-    OVER.store(false, Ordering::Relaxed);
+    EXIT_DONE.store(false, Ordering::Relaxed);
 }
 
 /// The error if a handler interrupted its thread in a change of what is recorded.
@@ -153,7 +153,7 @@ pub(crate) fn dump_with(
     }
     let dump = || {
         alone(|| {
-            if OVER.load(Ordering::Relaxed) {
+            if EXIT_DONE.load(Ordering::Relaxed) {
                 let why = "the process ends, and its last trace is written";
                 return Err(Error::failed(why, "call it earlier"));
             }

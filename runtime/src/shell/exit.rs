@@ -46,7 +46,7 @@ fn at_end(state: &State, table: TableHandle, signal: Option<i32>) {
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
     };
-    if dumping::is_over() {
+    if dumping::is_exit_done() {
         return;
     }
     if recorder::host().is_some() {

@@ -17,14 +17,15 @@ use crate::sys::perf::Events;
 
 use account::{Account, Reading};
 
-/// How often the kernel's buffers of context switches are emptied, and how often its sums are read where it tells no
-/// switches, ns.
+/// The pauses of the dumper, ns: between two emptyings of the kernel's buffers of context switches, and between two
+/// reads of the kernel's sums. The sums are read if the kernel tells no switches.
 const SWITCHES_NS: u64 = 50_000_000;
 const SUMS_NS: u64 = 1_000_000_000;
 
 /// How long after the start the states begin by default, ns. A process that ends before does not pay for them.
 const BEGIN_NS: u64 = 50_000_000;
-/// How often the beginning is tried, if threads begin all the time. Each pause is twice as long as the one before.
+/// The most attempts to begin the states. An attempt fails if a thread begins during it. Each pause between attempts is
+/// twice as long as the one before.
 const MAX_TRIES: u32 = 6;
 
 /// The least bytes of all regions with which states begin by default. States take 4 MiB more.

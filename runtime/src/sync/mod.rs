@@ -6,7 +6,8 @@
 //!
 //! While recording is off, an operation costs one load and one branch more than that of `std::sync`. While recording is
 //! on, a wait leaves two [notes](https://docs.rs/fdr): one before the thread blocks, and one after the wait. A wait
-//! that ends within 10 µs leaves no notes. These functions may allocate and block, so no signal handler may call them.
+//! for a lock that ends within 10 µs leaves no notes. These functions may allocate and block, so no signal handler may
+//! call them.
 //!
 //! # Examples
 //! ```

@@ -65,7 +65,7 @@ impl<T: ?Sized> Mutex<T> {
             true => self.lock_watched(),
             false => without_poison(self.inner.lock()),
         };
-        let held = self.watch.held_so();
+        let held = self.watch.held_without_store();
         with_poison(is_poisoned, MutexGuard { held, inner })
     }
 

@@ -48,7 +48,7 @@ impl Watch {
     }
 
     #[inline(always)]
-    pub(super) fn held_so(&self) -> Held<'_> {
+    pub(super) fn held_without_store(&self) -> Held<'_> {
         Held(PhantomData)
     }
 

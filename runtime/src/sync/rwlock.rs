@@ -99,7 +99,7 @@ impl<T: ?Sized> RwLock<T> {
             true => self.write_watched(),
             false => without_poison(self.inner.write()),
         };
-        let _held = self.watch.held_so();
+        let _held = self.watch.held_without_store();
         with_poison(is_poisoned, RwLockWriteGuard { _held, inner })
     }
 

@@ -117,7 +117,7 @@ impl Watch {
     /// As [`Watch::held`], for a thread that has already called [`Watch::hold`], or that took the lock while recording
     /// was off.
     #[inline(always)]
-    pub(super) fn held_so(&self) -> Held<'_> {
+    pub(super) fn held_without_store(&self) -> Held<'_> {
         Held(self)
     }
 

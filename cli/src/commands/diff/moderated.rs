@@ -9,10 +9,10 @@ use statrs::function::gamma::digamma;
 /// The nominal chance that a comparison of equal sides names any function. The true one is below 1 %, also where some
 /// functions spread four times as much as others.
 pub(super) const LEVEL: f64 = 0.005;
-/// The most that is believed of the common spread, in degrees of freedom.
+/// The most degrees of freedom that the common variance is estimated to have.
 const MAX_FREEDOM: f64 = 60.0;
-/// The part of it that is used: how much the spreads of functions differ is estimated from few functions.
-const BELIEF: f64 = 0.5;
+/// The part of the estimated degrees of freedom that is used, because the estimate comes from few functions.
+const USED_PART: f64 = 0.5;
 /// The least spread of a run, as a part of the time: clocks and percentiles are no better.
 const MIN_SPREAD: f64 = 1e-3;
 
@@ -93,7 +93,7 @@ fn prior(pairs: &[Pair]) -> (f64, f64) {
             false => high = between,
         }
     }
-    let freedom = BELIEF * low;
+    let freedom = USED_PART * low;
     let variance = (middle + digamma(freedom / 2.0) - (freedom / 2.0).ln()).exp();
     (variance, freedom)
 }

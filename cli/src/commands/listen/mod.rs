@@ -121,9 +121,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let stop = Stop::on_signals().context("signals")?;
     // If the output can't be written, the command fails before a program sends anything.
     drop(Pending::file(&output, options.force)?);
-    let mut door = PeerSource::open(&options.address)?;
+    let mut peer_source = PeerSource::open(&options.address)?;
     if !options.quiet || options.address.is_any_port() {
-        ui::complain(&door.in_words(&options.address));
+        ui::complain(&peer_source.in_words(&options.address));
     }
     let session = Session {
         options,
@@ -136,8 +136,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         files: Mutex::new(1),
         worst: Mutex::new(None),
     };
-    session.run(&mut door)?;
-    drop(door);
+    session.run(&mut peer_source)?;
+    drop(peer_source);
     let worst = session.worst.into_inner().unwrap_or_default();
     Ok(worst.unwrap_or_else(|| {
         ui::complain("no trace: nothing came");
@@ -158,9 +158,9 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(&self, door: &mut PeerSource) -> anyhow::Result<()> {
+    fn run(&self, peer_source: &mut PeerSource) -> anyhow::Result<()> {
         let Options { keep, wait, .. } = self.options;
-        let wait = match door {
+        let wait = match peer_source {
             PeerSource::Connects { .. } => Some(wait.unwrap_or(WAIT)),
             _ => *wait,
         };
@@ -168,13 +168,13 @@ impl Session<'_> {
             loop {
                 let end = wait.and_then(|wait| Instant::now().checked_add(wait));
                 let named = || self.options.address.to_string();
-                let Some(peer) = door
+                let Some(peer) = peer_source
                     .next(self.stop, end, &self.progress)
                     .with_context(named)?
                 else {
                     return Ok(());
                 };
-                if *keep && door.is_shared() {
+                if *keep && peer_source.is_shared() {
                     scope.spawn(|| self.serve(peer));
                     continue;
                 }
@@ -276,7 +276,7 @@ impl Session<'_> {
             status = Status::Violations;
             ui::complain(&format!("{file}: {what}; what came is kept"));
         }
-        if let End::Full(_) = end {
+        if let End::WriteFailed(_) = end {
             status = Status::Code(2);
         }
         match input::open(path) {
@@ -337,7 +337,7 @@ impl End {
             End::Broken(error) => Some(format!("the connection broke: {error}")),
             End::Limit => Some("the most that is taken is reached (--max-size)".to_owned()),
             End::Stopped => Some("ended by a signal".to_owned()),
-            End::Full(error) => Some(format!("no more can be written: {error}")),
+            End::WriteFailed(error) => Some(format!("no more can be written: {error}")),
         }
     }
 }

@@ -16,9 +16,9 @@ use crate::ui::{self, Arrivals};
 
 /// Bytes that tell the format of a file.
 const HEAD: usize = 64;
-/// Connections that wait at the same time. Then the oldest is closed.
+/// The most connections that wait at the same time. One more connection closes the oldest one.
 const MAX_WAITING: usize = 64;
-/// Messages about others. A stranger could fill a log by them.
+/// The most messages about connections that send no trace. Without this bound a stranger could fill a log.
 const MAX_MESSAGES: u32 = 20;
 
 /// Those that wait.

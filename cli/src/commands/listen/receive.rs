@@ -24,7 +24,7 @@ pub(super) enum End {
     /// A signal asked for the end.
     Stopped,
     /// The received bytes can't be written.
-    Full(io::Error),
+    WriteFailed(io::Error),
 }
 
 /// What came.
@@ -70,7 +70,7 @@ pub(super) fn receive(
     received.pending = Some(pending);
     received.end = loop {
         if let Err(error) = file.write_all(&buffer[..count]) {
-            break End::Full(error);
+            break End::WriteFailed(error);
         }
         progress.add(count as u64);
         received.bytes += count as u64;

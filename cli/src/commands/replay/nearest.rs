@@ -26,7 +26,8 @@ pub(super) struct NearestQuery<'a> {
     pub(super) only_before: bool,
     /// The most calls that are kept. As many notes are kept, up to [`MAX_NOTES`].
     pub(super) most: usize,
-    /// As many calls of this thread are kept in addition.
+    /// A thread that has priority.
+    /// Up to `most` of its calls are kept in addition.
     pub(super) first: Option<ThreadId>,
     /// Calls that `--over` and `--state` leave. `None`: all.
     pub(super) chosen: Option<&'a ChosenCalls>,
@@ -183,7 +184,7 @@ impl<'a> Nearest<'a> {
             calls.retain(|call| call.end >= begin);
         }
         calls.append(&mut first);
-        // Farther ones would stand where calls are left out.
+        // A note beyond the farthest kept call would stand among calls that are left out.
         if found.examined > calls.len() as u64 {
             let far = calls.iter().map(|call| call.distance).max().unwrap_or(0);
             notes.retain(|note: &NearNote| note.distance <= far);

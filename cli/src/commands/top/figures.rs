@@ -25,7 +25,7 @@ pub(super) struct Picture {
     pub(super) process: u32,
     pub(super) program: String,
     pub(super) interval_ns: u64,
-    /// In words, why there will be no other one.
+    /// Why no further picture follows, in words. `None`: the process goes on.
     pub(super) over: Option<String>,
     /// Calls of all functions that ended in the interval, in a second.
     pub(super) calls_per_s: f64,
@@ -65,7 +65,7 @@ pub(super) struct Interval {
     pub(super) p99_ns: Option<u64>,
     /// Of the calls with records, in the time that states are known of.
     pub(super) states: Option<RowStates>,
-    /// What a time in states is multiplied with to be that of a second.
+    /// The factor that turns a time in a state into the time in each second.
     #[serde(skip)]
     pub(super) states_per_second: f64,
     /// What a figure is multiplied with to be that of a second.
@@ -274,7 +274,7 @@ fn since(now: &FunctionTotals, before: &FunctionTotals) -> FunctionTotals {
     let lengths: Vec<(u8, u64)> = more.filter(|more| more.1 > 0).collect();
     let longest = match now.longest > before.longest {
         true => now.longest,
-        // As long as its class allows, and no longer than any.
+        // The upper end of the highest new class, but no more than the longest call of the whole run.
         false => lengths.last().map_or(Ticks(0), |last| {
             let end = lengths::shortest(usize::from(last.0) + 1) - 1;
             Ticks(end.min(now.longest.0))

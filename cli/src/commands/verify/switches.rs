@@ -7,7 +7,7 @@ use fdr_formats::{ThreadId, Ticks};
 
 use super::finding::{Finding, FindingKind, FindingLocation};
 
-/// What can't be.
+/// Finds the switches that can't be right: a thread starts twice, or stops twice, in a row.
 pub(super) fn check(schedule: &Schedule) -> Vec<Finding> {
     let mut switches: Vec<&Switch> = schedule.switches.iter().collect();
     switches.sort_by_key(|switch| switch.time);

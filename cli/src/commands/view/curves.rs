@@ -28,7 +28,7 @@ pub(super) struct Curve {
     pub(super) coarse: u64,
 }
 
-/// By each name the first one that is the same text: a counter may be set at several places of a program.
+/// Maps the id of each name to the first id with the same text. A program may set one counter at several places.
 fn first_names(info: &TraceInfo) -> BTreeMap<u32, u32> {
     let mut of_text: BTreeMap<&str, u32> = BTreeMap::new();
     let named = info

@@ -87,7 +87,7 @@ fn read(traces: &[Arc<ViewedTrace>]) {
 /// A snapshot of each ring of a process: a process may have two copies of the recorder.
 fn take(process: u32) -> anyhow::Result<Vec<Arc<ViewedTrace>>> {
     let rings = find::rings(process, find::RingAccess::Reading)?;
-    // For a moment there are two snapshots, and each half is for figures.
+    // Two snapshots exist for a moment, so each may take half of the limit. Half of that is for the index.
     let bytes = memory::limit() / 4 / rings.len().max(1) as u64;
     let of_ring = |mut mapped: find::Mapped| -> anyhow::Result<Arc<ViewedTrace>> {
         if let Some(now) = clock::monotonic_raw_ns() {

@@ -30,7 +30,7 @@ pub(crate) struct Archive {
     files: std::vec::IntoIter<PathBuf>,
     /// What is left of a head, of the bytes that fill a block, or of the end.
     block: io::Cursor<Vec<u8>>,
-    /// The file that is being read, how many bytes it still owes, and how many fill its last block.
+    /// The file that is being read, the number of its unread bytes, and the number of zeros that fill its last block.
     file: Option<(File, u64, u64)>,
     over: bool,
 }

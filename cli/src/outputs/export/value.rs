@@ -81,7 +81,7 @@ pub(super) fn hex(bytes: &[u8]) -> Value {
     Value::Text(format!("0x{digits}"))
 }
 
-/// The value, and of one that was cut the bytes of all of it.
+/// Returns the value. If it was cut, also returns the length of the whole value in bytes.
 fn value(value: &FieldValue<'_>) -> (Value, Option<u64>) {
     let cut = |bytes: &[u8], whole: u64| (whole != bytes.len() as u64).then_some(whole);
     match *value {

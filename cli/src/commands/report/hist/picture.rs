@@ -16,9 +16,9 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 116.0;
 const BOTTOM: f64 = 46.0;
 /// Bars over the width of the picture, at most.
-const BARS: f64 = 120.0;
-/// Bars are no narrower than that part of an octave: the cells of durations are a 64th.
-const NARROWEST: f64 = 1.0 / 24.0;
+const MAX_BARS: f64 = 120.0;
+/// The least width of a bar, in octaves. A cell of durations is 1/64 of an octave wide.
+const MIN_BAR_OCTAVES: f64 = 1.0 / 24.0;
 /// The colours of modes, in turn. People who can't distinguish red and green can distinguish them.
 const COLOURS: [&str; 4] = ["#3b76b0", "#e08b27", "#5a9e72", "#9a6ab0"];
 const QUIET: &str = "#555";
@@ -37,7 +37,7 @@ pub(super) fn draw(
     };
     let octave = |ns: f64| ns.max(1.0).log2();
     let (begin, end) = (octave(first.from), octave(last.until));
-    let step = ((end - begin) / BARS).max(NARROWEST);
+    let step = ((end - begin) / MAX_BARS).max(MIN_BAR_OCTAVES);
     let bars = ((end - begin) / step).ceil().max(1.0) as usize;
     // An edge on both sides, so that one bar is no wall.
     let (begin, bars) = (begin - 2.0 * step, bars + 4);
