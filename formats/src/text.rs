@@ -103,6 +103,46 @@ pub fn trimmed(text: &str) -> &str {
     text.trim_ascii()
 }
 
+/// The parts of a text between `separator`, an ASCII character. Std's iterators for this are compiled anew at each use.
+#[must_use]
+pub fn parts(text: &str, separator: u8) -> Parts<'_> {
+    Parts {
+        rest: Some(text),
+        separator,
+    }
+}
+
+/// The parts of a text: see [`parts`].
+#[derive(Debug)]
+pub struct Parts<'a> {
+    /// The parts that were not taken. `None` behind the last one.
+    rest: Option<&'a str>,
+    separator: u8,
+}
+
+impl<'a> Parts<'a> {
+    /// The text behind the parts that were taken. `None` behind the last one.
+    #[must_use]
+    pub fn rest(&self) -> Option<&'a str> {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a str;
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.rest.take()?;
+        let end = text.bytes().position(|byte| byte == self.separator);
+        let Some(end) = end else {
+            return Some(text);
+        };
+        self.rest = text.get(end + 1..);
+        text.get(..end)
+    }
+}
+
 /// Adds a word to a list in words, with `between` before it unless the list is empty.
 #[inline(never)]
 pub fn append(list: &mut String, between: &str, word: &str) {

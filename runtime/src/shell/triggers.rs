@@ -458,10 +458,10 @@ impl Progress {
 /// How many bytes of the process are in memory.
 fn resident_bytes() -> Option<u64> {
     let status = sys::file::kernel_text("/proc/self/status")?;
-    let mut lines = status.lines();
+    let mut lines = text::parts(&status, b'\n');
     let line = lines.find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024)
+    let kilobytes = line.strip_suffix("kB")?;
+    Some(text::number(text::trimmed(kilobytes))? * 1024)
 }
 
 #[cfg(test)]
