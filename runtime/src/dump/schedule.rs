@@ -87,7 +87,7 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
         true => State::Running,
         false => State::Waiting,
     };
-    with_log(|| {
+    with_log(&mut || {
         log.add(watermark(begin_ns));
         // The buffers may already have switches of the thread. Earlier states do not matter.
         log.add(switch(now_ns, of, cpu, None));
@@ -202,9 +202,9 @@ pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<
             seen.extend((event.ns >= since_ns).then_some((buffer, event)));
         });
     }
-    with_log(|| {
+    with_log(&mut || {
         log.add(watermark(since_ns));
-        for (thread, state) in old.iter().zip(states) {
+        for (thread, &state) in old.iter().zip(&states) {
             // If the kernel recorded a switch meanwhile, the state may be older or newer than that.
             let has_switched = |(_, event): &(_, Event)| {
                 event.thread == thread.tid && event.kind != EventKind::Was
@@ -338,7 +338,7 @@ pub(crate) fn has_switches() -> bool {
 /// Runs `body`, which alone may write to the log. False: another thread writes for too long, or this one was interrupted
 /// while it wrote.
 /// Async-signal-safe.
-fn with_log(body: impl FnOnce()) -> bool {
+fn with_log(body: &mut dyn FnMut()) -> bool {
     for _ in 0..TRIES {
         let taken = HELD.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
@@ -358,7 +358,7 @@ pub(crate) fn drain(ring: &Ring) {
         return;
     }
     let Some(log) = ring.schedule() else { return };
-    with_log(|| {
+    with_log(&mut || {
         // Later events stay in the buffers. Otherwise the ring would have those of the last buffers, and lack those of the
         // first ones.
         let now_ns = clock::monotonic_raw_ns();
@@ -457,7 +457,7 @@ pub(crate) fn note_accounts(ring: &Ring) {
         return;
     };
     let sums = sums(ring);
-    with_log(|| {
+    with_log(&mut || {
         log.add(watermark(clock::monotonic_raw_ns()));
         for &(ns, tid, values) in &sums {
             for (nth, value) in (0..).zip(values) {

@@ -75,6 +75,7 @@ impl DescriptorTable {
 }
 
 impl TableOwner {
+    #[inline(never)]
     fn find(thread: u32) -> Option<&'static TableOwner> {
         let is_its =
             |known: &&TableOwner| known.thread.load(Ordering::Relaxed) >> 32 == u64::from(thread);
