@@ -263,7 +263,6 @@ impl CallHandler<CallEntry> for Closer<'_> {
         CallEntry::new(cpu, NO_ROW)
     }
 
-    #[inline]
     fn ended(&mut self, ended: EndedCall<CallEntry>, open: &mut [OpenCall<CallEntry>]) {
         let call = ended.call;
         let mut flags = 0;

@@ -252,7 +252,7 @@ fn prepare_for_crashes(state: &State) {
         (Some(_), Some(dir)) => Output::default_in(dir, "fdr"),
         _ if config.format.0.name.starts_with("xray") => config.output.clone(),
         // A crash writes the recorder's own format, whatever the format of other traces is.
-        _ => config.output.clone().with_extension("fdr"),
+        _ => config.output.with_extension("fdr"),
     };
     let ready = crash::prepare(crash::Setup {
         states: match ring.has_place_for_states() {

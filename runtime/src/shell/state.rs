@@ -80,7 +80,7 @@ impl State {
         identity: Identity,
     ) -> State {
         State {
-            childrens_output: config.output.clone().of_children(),
+            childrens_output: config.output.of_children(),
             config,
             chosen,
             calibration,
