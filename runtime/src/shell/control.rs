@@ -116,7 +116,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     Ok(on)
 }
 
-fn read(code: &Config) -> Result<Settings, Error> {
+fn read(code: &Config) -> Result<Box<Settings>, Error> {
     install::settings(code).map_err(Error::Configuration)
 }
 
