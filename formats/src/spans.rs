@@ -143,13 +143,13 @@ impl Spans {
 
     /// One edge of a call. `out` gets the spans that it completes.
     #[inline]
-    pub(crate) fn call(&mut self, call: &Call, out: &mut dyn FnMut(&Span)) {
+    pub(crate) fn call(&mut self, call: &Call, out: &mut impl FnMut(&Span)) {
         self.call_in_row(call, 0, out);
     }
 
     /// The same. `row` is the row of the call, if the call is an entry.
     #[inline]
-    pub(crate) fn call_in_row(&mut self, call: &Call, row: u32, out: &mut dyn FnMut(&Span)) {
+    pub(crate) fn call_in_row(&mut self, call: &Call, row: u32, out: &mut impl FnMut(&Span)) {
         let Some(stack) = self.stacks.get_mut(self.now) else {
             return;
         };
@@ -233,7 +233,7 @@ impl Spans {
 
 impl Stack {
     #[inline]
-    fn exit(&mut self, call: &Call, out: &mut dyn FnMut(&Span)) {
+    fn exit(&mut self, call: &Call, out: &mut impl FnMut(&Span)) {
         self.arguments = false;
         let mut closer = Closer {
             exit_cpu: self.cpu.filter(|_| self.moved),
@@ -245,15 +245,15 @@ impl Stack {
 }
 
 /// Completes the calls that an edge, or the end, ends.
-struct Closer<'a> {
+struct Closer<'a, F> {
     /// The CPU at the exit, if it changed since the previous edge.
     exit_cpu: Option<CpuId>,
     /// The CPUs at the first and the last edge.
     cpus: (Option<CpuId>, Option<CpuId>),
-    out: &'a mut dyn FnMut(&Span),
+    out: &'a mut F,
 }
 
-impl CallHandler<CallEntry> for Closer<'_> {
+impl<F: FnMut(&Span)> CallHandler<CallEntry> for Closer<'_, F> {
     fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&CallEntry>) -> CallEntry {
         // The CPU of the thread at that moment, not at the exit.
         let cpu = match exit {
@@ -263,6 +263,7 @@ impl CallHandler<CallEntry> for Closer<'_> {
         CallEntry::new(cpu, NO_ROW)
     }
 
+    #[inline]
     fn ended(&mut self, ended: EndedCall<CallEntry>, open: &mut [OpenCall<CallEntry>]) {
         let call = ended.call;
         let mut flags = 0;

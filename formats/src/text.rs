@@ -143,6 +143,13 @@ impl<'a> Iterator for Parts<'a> {
     }
 }
 
+/// A text with spaces in the place of its line breaks.
+#[must_use]
+#[inline(never)]
+pub fn on_one_line(text: &str) -> String {
+    text.replace('\n', " ")
+}
+
 /// Adds a word to a list in words, with `between` before it unless the list is empty.
 #[inline(never)]
 pub fn append(list: &mut String, between: &str, word: &str) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use fdr_formats::ThreadId;
 use fdr_formats::model::{Account, Cause, Module, Schedule, State};
 use fdr_formats::ring::schedule::{MODULES_BYTES, account, collect, sample, switch, watermark};
+use fdr_formats::text;
 use fdr_formats::xray::payload::put_module;
 
 use crate::clock::{self, CPU_MASK, Kind};
@@ -237,11 +238,9 @@ impl OldThread {
     fn state(&self) -> Option<(State, u32)> {
         let has_run = clock::cpu_ns_of(self.tid) > self.cpu_ns;
         let text = file::kernel_text(&format!("/proc/self/task/{}/stat", self.tid))?;
-        // The name is in parentheses and may hold anything.
-        let (_, fields) = text.rsplit_once(')')?;
-        let mut fields = fields.split_ascii_whitespace();
+        let mut fields = process::stat_fields(&text)?;
         let letter = fields.next()?;
-        let cpu = fields.nth(STAT_CPU - 1)?.parse().ok()?;
+        let cpu = u32::try_from(text::number(fields.nth(STAT_CPU - 1)?)?).ok()?;
         let state = match letter {
             "S" | "D" | "I" | "T" | "t" if !has_run => State::Waiting,
             "S" | "D" | "I" | "T" | "t" | "R" if has_run => State::Running,

@@ -100,7 +100,7 @@ pub(super) fn encode_statistics(statistics: &Statistics) -> String {
             ..
         } = thread;
         let ended = u8::from(thread.ended);
-        let (steps, name) = (thread.clock_steps, thread.name.replace('\n', " "));
+        let (steps, name) = (thread.clock_steps, text::on_one_line(&thread.name));
         text += &format!(
             "{id} {ended} {recorded} {readable} {overwritten} {dropped} {summarised} {steps} {name}\n"
         );

@@ -219,10 +219,9 @@ const EXIT_STATUS: usize = 49;
 
 /// A field of the main thread's `stat` file, see proc(5).
 fn main_field(field: usize) -> Option<String> {
-    let text = sys::file::kernel_text("/proc/self/stat")?;
-    // The name is in parentheses and may hold anything.
-    let (_, rest) = text.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(field).map(str::to_owned)
+    let stat = sys::file::kernel_text("/proc/self/stat")?;
+    let mut fields = sys::process::stat_fields(&stat)?;
+    fields.nth(field).map(text::owned)
 }
 
 /// Whether a thread with this name, as the kernel gives it, is a recorder's. Another copy of the recorder may have such
