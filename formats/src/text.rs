@@ -244,6 +244,18 @@ mod tests {
     }
 
     #[test]
+    fn parts_are_what_std_splits() {
+        for text in ["", ",", "a", "a,b", ",ß,,関", "a,b,"] {
+            let std: Vec<&str> = text.split(',').collect();
+            assert_eq!(parts(text, b',').collect::<Vec<_>>(), std);
+        }
+        let mut parts = parts("a b c ", b' ');
+        assert_eq!((parts.next(), parts.rest()), (Some("a"), Some("b c ")));
+        assert_eq!((parts.nth(2), parts.rest()), (Some(""), None));
+        assert_eq!(parts.next(), None);
+    }
+
+    #[test]
     fn words_make_a_list() {
         let mut list = String::new();
         for (word, wanted) in [("a", "a"), ("bc", "a, bc"), ("", "a, bc, ")] {
