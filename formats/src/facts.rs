@@ -77,6 +77,7 @@ impl Fact {
     }
 
     /// `None`: the trace does not state this fact.
+    #[inline(never)]
     pub(crate) fn get(self, info: &TraceInfo) -> Option<Value<'_>> {
         let (clock, missing, faults) = (&info.clock, &info.missing, &info.clock.faults);
         let nanos = |tick: Option<Ticks>| tick.and_then(|tick| clock.checked_nanos(tick));

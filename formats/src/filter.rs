@@ -58,7 +58,7 @@ impl Filter {
     /// ```
     pub fn parse(text: &str) -> Result<Filter, String> {
         let mut parts = Vec::new();
-        for part in text.split(',').map(text::trimmed) {
+        for part in text::parts(text, b',').map(text::trimmed) {
             if !part.is_empty() {
                 parts.push(part);
             }

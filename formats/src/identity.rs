@@ -69,14 +69,14 @@ impl Identity {
     /// A text; empty if it is not known.
     #[must_use]
     pub fn get(&self, part: Part) -> &str {
-        let text = self.texts.split('\0').nth(part as usize);
+        let text = text::parts(&self.texts, b'\0').nth(part as usize);
         text.unwrap_or_default()
     }
 
     /// Sets a text. It ends before a NUL, and is cut at [`Part::most_bytes`].
     pub fn set(&mut self, part: Part, text: &str) {
         let text = text::cut(text, part.most_bytes());
-        let text = text.split('\0').next().unwrap_or_default();
+        let text = text::parts(text, b'\0').next().unwrap_or_default();
         let mut texts = String::with_capacity(self.texts.len() + text.len() + Part::ALL.len());
         for other in Part::ALL {
             texts.push_str(if other == part { text } else { self.get(other) });
@@ -127,7 +127,7 @@ impl Identity {
 pub fn parse_tags(text: &str) -> Result<String, String> {
     let mut tags = String::new();
     let mut keys: Vec<&str> = Vec::new();
-    for tag in text.split(',') {
+    for tag in text::parts(text, b',') {
         let (key, value) = tag
             .split_once('=')
             .ok_or("not key=value, with commas between")?;

@@ -103,6 +103,53 @@ pub fn trimmed(text: &str) -> &str {
     text.trim_ascii()
 }
 
+/// The parts of a text between `separator`, an ASCII character. Std's iterators for this are compiled anew at each use.
+#[must_use]
+pub fn parts(text: &str, separator: u8) -> Parts<'_> {
+    Parts {
+        rest: Some(text),
+        separator,
+    }
+}
+
+/// The parts of a text: see [`parts`].
+#[derive(Debug)]
+pub struct Parts<'a> {
+    /// The parts that were not taken. `None` behind the last one.
+    rest: Option<&'a str>,
+    separator: u8,
+}
+
+impl<'a> Parts<'a> {
+    /// The text behind the parts that were taken. `None` behind the last one.
+    #[must_use]
+    pub fn rest(&self) -> Option<&'a str> {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Parts<'a> {
+    type Item = &'a str;
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<&'a str> {
+        let text = self.rest.take()?;
+        let end = text.bytes().position(|byte| byte == self.separator);
+        let Some(end) = end else {
+            return Some(text);
+        };
+        self.rest = text.get(end + 1..);
+        text.get(..end)
+    }
+}
+
+/// A text with spaces in the place of its line breaks.
+#[must_use]
+#[inline(never)]
+pub fn on_one_line(text: &str) -> String {
+    text.replace('\n', " ")
+}
+
 /// Adds a word to a list in words, with `between` before it unless the list is empty.
 #[inline(never)]
 pub fn append(list: &mut String, between: &str, word: &str) {
@@ -194,6 +241,18 @@ mod tests {
         let lasts = [0, 3, 4, 6, 7, 9, 10, 99].map(|most| last(text, most));
         assert_eq!(lasts, ["", "", "🦀", "🦀", "関🦀", "ß関🦀", text, text]);
         assert_eq!((cut("", 3), last("", 3)), ("", ""));
+    }
+
+    #[test]
+    fn parts_are_what_std_splits() {
+        for text in ["", ",", "a", "a,b", ",ß,,関", "a,b,"] {
+            let std: Vec<&str> = text.split(',').collect();
+            assert_eq!(parts(text, b',').collect::<Vec<_>>(), std);
+        }
+        let mut parts = parts("a b c ", b' ');
+        assert_eq!((parts.next(), parts.rest()), (Some("a"), Some("b c ")));
+        assert_eq!((parts.nth(2), parts.rest()), (Some(""), None));
+        assert_eq!(parts.next(), None);
     }
 
     #[test]

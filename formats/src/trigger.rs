@@ -88,12 +88,9 @@ pub fn parse(text: &str) -> Result<Vec<Trigger>, String> {
     if Filter::means_off(text) {
         return Ok(Vec::new());
     }
-    let parts = text
-        .split(',')
-        .map(text::trimmed)
-        .filter(|part| !part.is_empty());
     let mut triggers = Vec::new();
-    for part in parts {
+    let parts = text::parts(text, b',').map(text::trimmed);
+    for part in parts.filter(|part| !part.is_empty()) {
         let shown = text::clean(text::cut(part, MAX_BYTES));
         triggers.push(one(part).map_err(|what| format!("`{shown}`: {what}; {GRAMMAR}"))?);
     }
@@ -225,7 +222,7 @@ pub fn parse_out_most(text: &str) -> Result<OutMost, String> {
     const ACCEPTED: &str =
         "accepted are a number of files, such as 10, a size, such as 1G, or both: 10,1G";
     let (mut files, mut bytes) = (None, None);
-    for part in text.split(',').map(text::trimmed) {
+    for part in text::parts(text, b',').map(text::trimmed) {
         let is_count = part.bytes().all(|byte| byte.is_ascii_digit());
         let (to, value) = match is_count {
             true => (&mut files, part.parse::<u64>().ok()),

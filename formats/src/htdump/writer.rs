@@ -242,13 +242,13 @@ impl<W: Write> Sink for HtdumpWriter<W> {
 
 /// Takes the facts of `new`. Returns whether any is new.
 fn renew(old: &mut Thread, new: &Thread) -> bool {
-    let before = old.clone();
+    let (name, process, counts) = (old.name.clone(), old.process, old.counts);
     if !new.name.is_empty() {
         old.name.clone_from(&new.name);
     }
     old.process = new.process.or(old.process);
     old.counts = new.counts.or(old.counts);
-    *old != before
+    old.name != name || (old.process, old.counts) != (process, counts)
 }
 
 impl<W: Write + Send> Writer for HtdumpWriter<W> {

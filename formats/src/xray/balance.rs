@@ -181,7 +181,10 @@ impl<M: Memory> Ids<M> {
             .get_mut(..self.used)
             .filter(|used| used.len() > before)
         {
-            used.rotate_right(1);
+            used.copy_within(..before, 1);
+            if let Some(first) = used.first_mut() {
+                *first = id;
+            }
         }
     }
 

@@ -165,13 +165,13 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
     ) -> Option<BlockSummary> {
         let tables = self.tables.take();
         let all_tables =
-            |give: &mut BlockCallback<'_, 't>| tables.clone().into_iter().flatten().all(give);
+            |give: &mut BlockCallback<'_, 't>| give_all(tables.clone().into_iter().flatten(), give);
         let head = Head {
             info: self.info,
             reason: self.reason,
             tables: tables.is_some().then_some(&all_tables),
         };
-        let all_chunks = |give: &mut BlockCallback<'_, 'c>| chunks.clone().all(give);
+        let all_chunks = |give: &mut BlockCallback<'_, 'c>| give_all(chunks.clone(), give);
         head.block(thread, &all_chunks, room, out)
     }
 }
@@ -182,6 +182,15 @@ const EARLY_CALLS_HEAD: usize = 16;
 /// Hands out slices, as long as they are taken. Not generic, so the code behind it is compiled once.
 type Slices<'f, 's> = dyn Fn(&mut BlockCallback<'_, 's>) -> bool + 'f;
 type BlockCallback<'g, 's> = dyn FnMut(&'s [u8]) -> bool + 'g;
+
+// Out of line, because each use of a closure has its code again.
+#[inline(never)]
+fn give_all<'s>(
+    mut slices: impl Iterator<Item = &'s [u8]>,
+    give: &mut BlockCallback<'_, 's>,
+) -> bool {
+    slices.all(give)
+}
 
 /// The head of a block: everything before the records.
 struct Head<'a, 't> {
@@ -401,6 +410,7 @@ fn body(
 
 /// Function records that were not measured, and the event that marks them. Nothing if there are no such
 /// records.
+#[inline(never)]
 fn synthetic(
     time: u64,
     ids: &mut dyn ExactSizeIterator<Item = u32>,
@@ -421,6 +431,7 @@ fn synthetic(
     Some(())
 }
 
+#[inline(never)]
 pub(super) fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
     let event = Record::Custom {
         size: i32::try_from(payload.len()).unwrap_or(i32::MAX),
@@ -430,6 +441,7 @@ pub(super) fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
     metadata(&event, out).is_some() && out(payload)
 }
 
+#[inline(never)]
 pub(super) fn metadata(record: &Record, out: &mut Out<'_>) -> Option<()> {
     accepted(out(&record::encode_metadata(record, RING)))
 }

@@ -192,6 +192,7 @@ fn make(setup: Setup) -> Option<Box<Prepared>> {
     let (temporary, texts) = texts.split_at_mut(MAX_PATH);
     let (path, reason) = texts.split_at_mut(MAX_PATH);
     let program = info.program.clone();
+    let childrens = output.of_children();
     let work = TraceMemory {
         snapshot: Snapshot::new(region_size)?,
         room: Room::new(numbers),
@@ -205,7 +206,7 @@ fn make(setup: Setup) -> Option<Box<Prepared>> {
         reason: Text::new(reason),
     };
     Some(Box::new(Prepared {
-        outputs: [output.clone(), output.of_children()],
+        outputs: [output, childrens],
         program,
         quiet,
         stack: Stack::map(STACK)?,

@@ -142,11 +142,14 @@ fn write_here(
 
 /// Whether nothing was recorded.
 fn is_nothing(ring: &Ring) -> bool {
+    ring.sum_consistently(|| is_nothing_now(ring))
+}
+
+#[inline(never)]
+fn is_nothing_now(ring: &Ring) -> bool {
     let is_unused = |slot| is_readable(slot) && is_empty(slot);
-    ring.sum_consistently(|| {
-        let missing = ring.missing();
-        missing.overwritten == 0 && missing.dropped == 0 && ring.owned_slots().all(is_unused)
-    })
+    let missing = ring.missing();
+    missing.overwritten == 0 && missing.dropped == 0 && ring.owned_slots().all(is_unused)
 }
 
 /// Finds a name that no file has. If names have no numbers, checks that nothing but a file has the name.

@@ -173,30 +173,35 @@ impl Output {
     }
 
     /// Replaces the extension of the names.
-    pub(crate) fn with_extension(mut self, extension: &str) -> Output {
+    pub(crate) fn with_extension(&self, extension: &str) -> Output {
+        let mut output = self.clone();
         if self.is_no_file() {
-            return self;
+            return output;
         }
+        let file = &mut output.file.0;
         // A dot at the start of a name begins no extension.
         if let Some(dot) = self.file.last_dot().filter(|&at| at > 0) {
-            self.file.0.truncate(dot);
+            file.truncate(dot);
         }
-        self.file.0.push(b'.');
-        self.file.0.extend_from_slice(extension.as_bytes());
-        self
+        file.push(b'.');
+        file.extend_from_slice(extension.as_bytes());
+        output
     }
 
     /// The names for children of a fork. If no name has the pid, the pid is put before the extension. Otherwise
     /// the last child would replace the traces of its parent and of the other children.
-    pub(crate) fn of_children(mut self) -> Output {
+    #[inline(never)]
+    pub(crate) fn of_children(&self) -> Output {
+        let mut output = self.clone();
         if self.folder.has(PID) || self.file.has(PID) || self.is_no_file() {
-            return self;
+            return output;
         }
-        let end = self.file.last_dot().unwrap_or(self.file.0.len());
-        let extension = self.file.0.split_off(end);
-        self.file.0.extend_from_slice(&[b'.', 0, PID]);
-        self.file.0.extend_from_slice(&extension);
-        self
+        let file = &mut output.file.0;
+        let end = self.file.last_dot().unwrap_or(file.len());
+        let extension = file.split_off(end);
+        file.extend_from_slice(&[b'.', 0, PID]);
+        file.extend_from_slice(&extension);
+        output
     }
 
     /// The folder of all dumps, with a NUL for each pid.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use fdr_formats::ThreadId;
 use fdr_formats::model::{Account, Cause, Module, Schedule, State};
 use fdr_formats::ring::schedule::{MODULES_BYTES, account, collect, sample, switch, watermark};
+use fdr_formats::text;
 use fdr_formats::xray::payload::put_module;
 
 use crate::clock::{self, CPU_MASK, Kind};
@@ -90,7 +91,7 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
         true => State::Running,
         false => State::Waiting,
     };
-    with_log(|| {
+    with_log(&mut || {
         log.add(watermark(begin_ns));
         // The buffers may already have switches of the thread. Earlier states do not matter.
         log.add(switch(now_ns, of, cpu, None));
@@ -207,9 +208,9 @@ pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<
             seen.extend((event.ns >= since_ns).then_some((buffer, event)));
         });
     }
-    with_log(|| {
+    with_log(&mut || {
         log.add(watermark(since_ns));
-        for (thread, state) in old.iter().zip(states) {
+        for (thread, &state) in old.iter().zip(&states) {
             // If the kernel recorded a switch meanwhile, the state may be older or newer than that.
             let has_switched = |(_, event): &(_, Event)| {
                 event.thread == thread.tid && event.kind != EventKind::Was
@@ -242,11 +243,9 @@ impl OldThread {
     fn state(&self) -> Option<(State, u32)> {
         let has_run = clock::cpu_ns_of(self.tid) > self.cpu_ns;
         let text = file::kernel_text(&format!("/proc/self/task/{}/stat", self.tid))?;
-        // The name is in parentheses and may hold anything.
-        let (_, fields) = text.rsplit_once(')')?;
-        let mut fields = fields.split_ascii_whitespace();
+        let mut fields = process::stat_fields(&text)?;
         let letter = fields.next()?;
-        let cpu = fields.nth(STAT_CPU - 1)?.parse().ok()?;
+        let cpu = u32::try_from(text::number(fields.nth(STAT_CPU - 1)?)?).ok()?;
         let state = match letter {
             "S" | "D" | "I" | "T" | "t" if !has_run => State::Waiting,
             "S" | "D" | "I" | "T" | "t" | "R" if has_run => State::Running,
@@ -343,7 +342,7 @@ pub(crate) fn has_switches() -> bool {
 /// Runs `body`, which alone may write to the log. False: another thread writes for too long, or this one was interrupted
 /// while it wrote.
 /// Async-signal-safe.
-fn with_log(body: impl FnOnce()) -> bool {
+fn with_log(body: &mut dyn FnMut()) -> bool {
     for _ in 0..MAX_TRIES {
         let taken = HELD.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
@@ -363,7 +362,7 @@ pub(crate) fn drain(ring: &Ring) {
         return;
     }
     let Some(log) = ring.schedule() else { return };
-    with_log(|| {
+    with_log(&mut || {
         // Later events stay in the buffers. Otherwise the ring would have those of the last buffers, and lack those of the
         // first ones.
         let now_ns = clock::monotonic_raw_ns();
@@ -462,7 +461,7 @@ pub(crate) fn note_accounts(ring: &Ring) {
         return;
     };
     let sums = sums(ring);
-    with_log(|| {
+    with_log(&mut || {
         log.add(watermark(clock::monotonic_raw_ns()));
         for &(ns, tid, values) in &sums {
             for (nth, value) in (0..).zip(values) {

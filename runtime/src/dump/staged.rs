@@ -6,7 +6,7 @@
 //! made the file has died, and the file is removed.
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr};
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -174,28 +174,27 @@ fn remove_abandoned(path: &Path) {
         return;
     };
     let me = sys::process::user();
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let temporary = folder.join(&name);
-        let mut options = OpenOptions::new();
-        let options = options.read(true);
-        let options = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let Some(file) = is_temporary(&name)
-            .then(|| options.open(&temporary).ok())
-            .flatten()
-        else {
-            continue;
-        };
-        let Ok(known) = file.metadata() else { continue };
-        if known.uid() != me || !sys::file::lock(&file) {
-            continue;
+    sys::file::each_name(folder, &mut |name| {
+        if is_temporary(name) {
+            let temporary = folder.join(name);
+            let mut options = OpenOptions::new();
+            let options = options.read(true);
+            let options = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+            let Ok(file) = options.open(&temporary) else {
+                return true;
+            };
+            let is_mine = file.metadata().is_ok_and(|known| known.uid() == me);
+            // It stays locked until it is removed.
+            if is_mine && sys::file::lock(&file) {
+                let _ = fs::remove_file(&temporary);
+            }
         }
-        let _ = fs::remove_file(&temporary);
-    }
+        true
+    });
 }
 
 /// Whether a file is named like a trace that is being written: `.fdr-0123456789abcdef.tmp`.
-fn is_temporary(name: &OsString) -> bool {
+fn is_temporary(name: &OsStr) -> bool {
     let middle = name.as_bytes().strip_prefix(b".fdr-");
     let middle = middle.and_then(|rest| rest.strip_suffix(b".tmp"));
     middle.is_some_and(|hex| hex.len() == 16 && hex.iter().all(u8::is_ascii_hexdigit))
@@ -242,6 +241,7 @@ pub(crate) fn unnamed(folder: &Path, nonce: u64) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
     use std::io::Write as _;
 
     use super::*;

@@ -27,6 +27,7 @@ const _: () = assert!(size_of::<[AtomicU64; 4]>() == ENTRY_SIZE && size_of::<Swi
 
 impl SwitchLog {
     /// Adds an entry. The oldest one gives way. No other call may run meanwhile. Async-signal-safe.
+    #[inline(never)]
     pub(crate) fn add(&self, entry: Words) {
         let number = self.newest.load(Ordering::Relaxed).wrapping_add(1);
         let Some([own, words @ ..]) = self.entries.get(place(number, PLACES)) else {

@@ -80,6 +80,7 @@ const PARTIAL: u32 = 1 << 30;
 impl Ring {
     /// Gives a part of the file space on the disk. If the disk is full, puts anonymous memory in its place, which does
     /// not outlive the process. False: there is no memory either. Async-signal-safe.
+    #[inline(never)]
     pub(super) fn give_space(&self, offset: usize, length: usize) -> bool {
         let Err(error) = self.allocate(offset, length) else {
             return true;

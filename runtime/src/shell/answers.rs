@@ -2,9 +2,8 @@
 //! file, or report that they have not.
 
 use std::io;
-use std::str::SplitN;
 
-use fdr_formats::text::{self, owned};
+use fdr_formats::text::{self, Parts, owned};
 
 use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 
@@ -29,12 +28,13 @@ pub(super) fn encode_failure(failure: &Failure) -> String {
 }
 
 pub(super) fn decode_failure(text: &str) -> Failure {
-    let mut parts = text.splitn(3, '\0');
+    let mut parts = text::parts(text, b'\0');
     let mut next = || parts.next().unwrap_or("");
-    let (what, remedy, cause) = (next(), next(), next());
-    let error = match cause.parse() {
-        Ok(number) => io::Error::from_raw_os_error(number),
-        Err(_) => io::Error::other(cause),
+    let (what, remedy) = (next(), next());
+    let cause = parts.rest().unwrap_or("");
+    let error = match text::number(cause) {
+        Some(number) => io::Error::from_raw_os_error(number as i32),
+        None => io::Error::other(cause),
     };
     Failure::new(what, remedy, (!cause.is_empty()).then_some(error))
 }
@@ -64,11 +64,11 @@ pub(super) fn encode_dump(dump: &Dump) -> String {
 }
 
 pub(super) fn decode_dump(text: &str) -> Option<Dump> {
-    let mut words = text.splitn(5, ' ');
+    let mut words = text::parts(text, b' ');
     let mut number = || text::number(words.next()?);
     let (threads, records, overwritten, dropped) = (number()?, number()?, number()?, number()?);
     Some(Dump {
-        path: words.next()?.into(),
+        path: words.rest()?.into(),
         threads,
         records,
         overwritten,
@@ -100,7 +100,7 @@ pub(super) fn encode_statistics(statistics: &Statistics) -> String {
             ..
         } = thread;
         let ended = u8::from(thread.ended);
-        let (steps, name) = (thread.clock_steps, thread.name.replace('\n', " "));
+        let (steps, name) = (thread.clock_steps, text::on_one_line(&thread.name));
         text += &format!(
             "{id} {ended} {recorded} {readable} {overwritten} {dropped} {summarised} {steps} {name}\n"
         );
@@ -109,8 +109,8 @@ pub(super) fn encode_statistics(statistics: &Statistics) -> String {
 }
 
 pub(super) fn decode_statistics(text: &str) -> Statistics {
-    let mut lines = text.lines();
-    let mut words = lines.next().unwrap_or("").splitn(5, ' ');
+    let mut lines = text::parts(text, b'\n');
+    let mut words = text::parts(lines.next().unwrap_or(""), b' ');
     let mut next = || next_number(&mut words);
     let mut statistics = Statistics {
         functions: next(),
@@ -122,8 +122,9 @@ pub(super) fn decode_statistics(text: &str) -> Statistics {
         },
         ..Statistics::default()
     };
-    for line in lines {
-        let mut words = line.splitn(9, ' ');
+    // The last line ends with a line break, too.
+    for line in lines.filter(|line| !line.is_empty()) {
+        let mut words = text::parts(line, b' ');
         let mut next = || next_number(&mut words);
         let thread = ThreadStatistics {
             id: next(),
@@ -136,7 +137,7 @@ pub(super) fn decode_statistics(text: &str) -> Statistics {
             clock_steps: next(),
             name: String::new(),
         };
-        let name = owned(words.next().unwrap_or(""));
+        let name = owned(words.rest().unwrap_or(""));
         statistics.threads.push(ThreadStatistics { name, ..thread });
     }
     statistics
@@ -144,7 +145,7 @@ pub(super) fn decode_statistics(text: &str) -> Statistics {
 
 /// 0 if the next word is none.
 #[inline(never)]
-fn next_number(words: &mut SplitN<'_, char>) -> u64 {
+fn next_number(words: &mut Parts<'_>) -> u64 {
     words.next().and_then(text::number).unwrap_or(0)
 }
 

@@ -264,7 +264,7 @@ struct Lines(String);
 
 impl Lines {
     fn add(&mut self, word: &str, value: &dyn Display) {
-        let value = format!("{value}").replace('\n', " ");
+        let value = text::on_one_line(&format!("{value}"));
         self.0 += &format!("{word} {value}\n");
     }
 }

@@ -133,7 +133,7 @@ impl Settings {
         get: &dyn Fn(&str) -> Option<OsString>,
         code: &Config,
         start: &Path,
-    ) -> Result<Settings, Vec<String>> {
+    ) -> Result<Box<Settings>, Vec<String>> {
         let mut from = Reader {
             get,
             code,
@@ -149,7 +149,7 @@ impl Settings {
         };
         let mode = |text: &str| address::check_mode(choice(text, &Mode::WORDS)?);
         let mode = from.text("FDR_MODE", mode).unwrap_or(Mode::Ring);
-        let mut settings = Settings::defaults(start, format, mode);
+        let mut settings = Box::new(Settings::defaults(start, format, mode));
         settings.address = address.flatten();
         settings.format_note = note;
         if !is_sent {

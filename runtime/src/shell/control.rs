@@ -5,7 +5,7 @@ use std::io::Write;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::moments;
-use fdr_formats::text::owned;
+use fdr_formats::text::{self, owned};
 
 use super::config::Settings;
 use super::sites::table;
@@ -116,7 +116,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     Ok(on)
 }
 
-fn read(code: &Config) -> Result<Settings, Error> {
+fn read(code: &Config) -> Result<Box<Settings>, Error> {
     install::settings(code).map_err(Error::Configuration)
 }
 
@@ -205,10 +205,10 @@ pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
     let (trace, dump) = match recorder::host() {
         Some(host) => {
             let text = guest::ask(host, Operation::DumpUnnamed, "")?;
-            let mut parts = text.splitn(3, ' ');
+            let mut parts = text::parts(&text, b' ');
             let mut taken = || {
                 let trace = Mapped::from_text(parts.next()?, parts.next()?)?;
-                Some((trace, answers::decode_dump(parts.next()?)?))
+                Some((trace, answers::decode_dump(parts.rest()?)?))
             };
             taken().ok_or_else(answers::garbled)?
         }

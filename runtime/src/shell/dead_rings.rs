@@ -47,17 +47,16 @@ impl DeadRings {
         let own = Path::new(OsStr::from_bytes(ring().and_then(Ring::path)?.to_bytes()));
         let folder = own.parent()?;
         let mut rings: Vec<DeadRing> = Vec::new();
-        for entry in fs::read_dir(folder).ok()?.flatten() {
-            if !is_of_program(&entry.file_name(), &state.program) {
-                continue;
+        sys::file::each_name(folder, &mut |name| {
+            let is_ours = is_of_program(name, &state.program);
+            let found = is_ours.then(|| DeadRing::at(&folder.join(name)));
+            if let Some((ring, _)) = found.flatten() {
+                // There are few, and a sort is 6 kB of code.
+                let at = rings.partition_point(|known| known.written > ring.written);
+                rings.insert(at, ring);
             }
-            let Some((ring, _)) = DeadRing::at(&entry.path()) else {
-                continue;
-            };
-            // There are few, and a sort is 6 kB of code.
-            let at = rings.partition_point(|known| known.written > ring.written);
-            rings.insert(at, ring);
-        }
+            true
+        });
         let most = state.config.out_most.unwrap_or(DEFAULT_MOST);
         let (all, bytes) = (
             rings.len(),

@@ -140,8 +140,13 @@ fn run(state: &State, table: TableHandle) -> LookSchedule {
             next_states,
             next_trigger,
         ];
-        sys::thread::wait_for_work(seen, sleeps.into_iter().flatten().min(), command);
+        sys::thread::wait_for_work(seen, shortest(&sleeps), command);
     }
+}
+
+#[inline(never)]
+fn shortest(sleeps: &[Option<Duration>]) -> Option<Duration> {
+    sleeps.iter().copied().flatten().min()
 }
 
 /// Compares the CPUs' clocks, and prints a line if they differ.

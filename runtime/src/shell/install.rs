@@ -35,7 +35,7 @@ use crate::sys;
 use crate::sys::thread::without_float_traps;
 
 /// The settings of the environment, otherwise those of the code. A setuid program ignores the environment.
-pub(crate) fn settings(code: &Config) -> Result<Settings, String> {
+pub(crate) fn settings(code: &Config) -> Result<Box<Settings>, String> {
     let start = std::env::current_dir().unwrap_or_else(|_| ".".into());
     Settings::from(&variable, code, &start).map_err(|errors| {
         let mut all = String::new();
@@ -59,7 +59,7 @@ pub(super) fn variable(name: &str) -> Option<OsString> {
 /// if the recorder is up. `None`: it was up in a parent of this process, and has its settings.
 pub(crate) fn install(
     table: TableHandle,
-    config: &mut Option<Settings>,
+    config: &mut Option<Box<Settings>>,
     host: &'static Host,
 ) -> Result<(), Failure> {
     // This comes before the lock, because it frees a lock of the parent.
@@ -132,7 +132,7 @@ fn choose_clock(config: &Settings) -> Result<ChosenClock, Failure> {
 #[inline(never)]
 fn make_state(
     table: TableHandle,
-    config: Settings,
+    config: Box<Settings>,
     chosen: ChosenClock,
 ) -> Result<&'static State, Failure> {
     // This comes before the table is locked. It may need the loader's lock, and the thread that has that
@@ -173,7 +173,7 @@ fn make_state(
 fn bring_up(
     known: Option<&'static State>,
     table: TableHandle,
-    config: &mut Option<Settings>,
+    config: &mut Option<Box<Settings>>,
     host: &'static Host,
     thread: u32,
 ) -> Result<(), Failure> {
@@ -252,7 +252,7 @@ fn prepare_for_crashes(state: &State) {
         (Some(_), Some(dir)) => Output::default_in(dir, "fdr"),
         _ if config.format.0.name.starts_with("xray") => config.output.clone(),
         // A crash writes the recorder's own format, whatever the format of other traces is.
-        _ => config.output.clone().with_extension("fdr"),
+        _ => config.output.with_extension("fdr"),
     };
     let ready = crash::prepare(crash::Setup {
         states: match ring.has_place_for_states() {

@@ -16,6 +16,9 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::fs;
+use std::path::Path;
+
+use fdr_formats::text;
 
 use super::handover::{self, DUMPER};
 use super::stream;
@@ -211,10 +214,9 @@ const EXIT_STATUS: usize = 49;
 
 /// A field of the main thread's `stat` file, see proc(5).
 fn main_field(field: usize) -> Option<String> {
-    let text = sys::file::kernel_text("/proc/self/stat")?;
-    // The name is in parentheses and may hold anything.
-    let (_, rest) = text.rsplit_once(')')?;
-    rest.split_ascii_whitespace().nth(field).map(str::to_owned)
+    let stat = sys::file::kernel_text("/proc/self/stat")?;
+    let mut fields = sys::process::stat_fields(&stat)?;
+    fields.nth(field).map(text::owned)
 }
 
 /// Whether a thread with this name, as the kernel gives it, is a recorder's. Another copy of the recorder may have such
@@ -229,12 +231,9 @@ fn is_recorders(name: &str) -> bool {
 /// Calls `body` with the id of each thread that is not known as a recorder's, until it returns false. Whether it never did.
 /// A thread that is made meanwhile comes later in the list, so it is seen. A thread that has just ended may be seen.
 pub(super) fn each_of_the_program(body: &mut dyn FnMut(u32) -> bool) -> bool {
-    let Ok(mut tasks) = fs::read_dir("/proc/self/task") else {
-        return false;
-    };
-    tasks.all(|task| {
-        let id = task.map(|task| task.file_name()).unwrap_or_default();
-        let Some(number) = id.to_str().and_then(|id| id.parse().ok()) else {
+    sys::file::each_name(Path::new("/proc/self/task"), &mut |id| {
+        let number = id.to_str().and_then(text::number);
+        let Some(number) = number.and_then(|number| u32::try_from(number).ok()) else {
             return false;
         };
         let name = sys::file::kernel_text(&format!("/proc/self/task/{number}/comm"));

@@ -3,6 +3,8 @@
 
 use std::ffi::{CStr, CString};
 
+use fdr_formats::text::{self, parts};
+
 use crate::api::Failure;
 use crate::messages;
 use crate::ring::layout::CHUNK;
@@ -95,13 +97,13 @@ fn of_containers() -> Option<u64> {
 /// As [`of_containers`], from the texts of these files. `read` reads further files. Source: cgroups(7), proc(5).
 fn smallest(groups: &str, mounts: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least = None::<u64>;
-    for mount in mounts.lines() {
-        let mut fields = mount.split(' ').skip(3);
-        let (Some(root), Some(top)) = (fields.next(), fields.next()) else {
+    for mount in parts(mounts, b'\n') {
+        let mut fields = parts(mount, b' ');
+        let (Some(root), Some(top)) = (fields.nth(3), fields.next()) else {
             continue;
         };
         // Behind the last optional field: the kind, the source, the options.
-        let mut fields = fields.skip_while(|&field| field != "-").skip(1);
+        let _ = fields.find(|&field| field == "-");
         let (kind, options) = (fields.next().unwrap_or_default(), fields.nth(1));
         let (file, controller) = match kind {
             "cgroup2" => ("/memory.max", ""),
@@ -110,10 +112,10 @@ fn smallest(groups: &str, mounts: &str, read: &dyn Fn(&str) -> Option<String>) -
             }
             _ => continue,
         };
-        let own = groups.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            has(controllers, controller).then_some(path)
+        let own = parts(groups, b'\n').find_map(|line| {
+            let mut fields = parts(line, b':');
+            let controllers = fields.nth(1)?;
+            fields.rest().filter(|_| has(controllers, controller))
         });
         // In a container the path may be of a tree that the container does not see. Its top is the container's then.
         let root = root.trim_end_matches('/');
@@ -121,7 +123,8 @@ fn smallest(groups: &str, mounts: &str, read: &dyn Fn(&str) -> Option<String>) -
         let own = own.filter(|own| own.is_empty() || own.starts_with('/'));
         let mut own = own.unwrap_or_default().trim_end_matches('/');
         loop {
-            let limit = read(&[top, own, file].concat()).and_then(|text| text.trim().parse().ok());
+            let text = read(&[top, own, file].concat()).unwrap_or_default();
+            let limit = text::number(text::trimmed(&text));
             if let Some(limit) = limit.filter(|&limit| limit < NO_LIMIT) {
                 least = Some(least.map_or(limit, |least| least.min(limit)));
             }
@@ -136,7 +139,7 @@ fn smallest(groups: &str, mounts: &str, read: &dyn Fn(&str) -> Option<String>) -
 
 /// Whether a list with commas has that word.
 fn has(list: &str, word: &str) -> bool {
-    list.split(',').any(|one| one == word)
+    parts(list, b',').any(|one| one == word)
 }
 
 #[cfg(test)]

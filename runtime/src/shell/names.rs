@@ -130,7 +130,7 @@ fn inside(text: &str) -> &str {
 /// Whether a list of arguments only repeats the item's own parameters: `_` for a type, `'_` for a lifetime, its
 /// name for a constant.
 fn repeats_parameters(list: &str) -> bool {
-    list.split(',').map(text::trimmed).all(|argument| {
+    text::parts(list, b',').map(text::trimmed).all(|argument| {
         matches!(argument, "_" | "'_") || (is_word(argument) && !is_value_or_primitive(argument))
     })
 }

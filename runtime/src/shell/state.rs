@@ -19,7 +19,7 @@ use crate::sys::lock::{Leaked, Lock};
 
 /// The state that does not change once the recorder is up.
 pub(crate) struct State {
-    pub(crate) config: Settings,
+    pub(crate) config: Box<Settings>,
     /// `config.output` for children of a fork.
     childrens_output: Output,
     pub(crate) chosen: ChosenClock,
@@ -74,13 +74,13 @@ pub(super) fn set(state: State) -> &'static State {
 impl State {
     /// `calibration` began when the recorder came up.
     pub(super) fn new(
-        config: Settings,
+        config: Box<Settings>,
         chosen: ChosenClock,
         calibration: Calibration,
         identity: Identity,
     ) -> State {
         State {
-            childrens_output: config.output.clone().of_children(),
+            childrens_output: config.output.of_children(),
             config,
             chosen,
             calibration,

@@ -16,12 +16,15 @@ use crate::sys;
 /// Function records of all threads that ever recorded, dropped ones included. This function allocates nothing, because
 /// a handler may call it through `exit` at the end of a stream.
 pub(crate) fn recorded(ring: &Ring) -> u64 {
+    ring.sum_consistently(|| recorded_now(ring))
+}
+
+#[inline(never)]
+fn recorded_now(ring: &Ring) -> u64 {
     let of_slot = |slot| counts::recorded(slot).unwrap_or(1);
-    ring.sum_consistently(|| {
-        let missing = ring.missing();
-        let placed = ring.owned_slots().map(of_slot).sum::<u64>();
-        placed + missing.overwritten + missing.dropped
-    })
+    let missing = ring.missing();
+    let placed = ring.owned_slots().map(of_slot).sum::<u64>();
+    placed + missing.overwritten + missing.dropped
 }
 
 /// Whether anything was recorded: an edge of a call, or a note. It allocates nothing, as [`recorded`].

@@ -212,7 +212,7 @@ impl Armed {
             self.is_request_read = true;
             // While the triggers were replaced, a call may have left a request of the former one.
             if is_of(table, trigger, &call) {
-                self.fire(trigger, now_ns, || of_call(state, table, trigger, &call));
+                self.fire(trigger, now_ns, &|| of_call(state, table, trigger, &call));
             }
         }
     }
@@ -228,7 +228,8 @@ impl Armed {
     }
 
     /// Fires, unless the limit forbids it. Returns whether it does.
-    fn fire(&mut self, trigger: &Trigger, now_ns: u64, due: impl FnOnce() -> Due) -> bool {
+    #[inline(never)]
+    fn fire(&mut self, trigger: &Trigger, now_ns: u64, due: &dyn Fn() -> Due) -> bool {
         let may = now_ns >= self.next_ns && self.due.is_none();
         if may {
             self.next_ns = now_ns.saturating_add(as_ns(trigger.limit));
@@ -273,7 +274,7 @@ pub(crate) fn take_signal() -> bool {
     if let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) {
         if let Some(armed) = progress.armed.get_mut(number) {
             let due = || Due::from_reason(owned("signal"));
-            armed.fire(trigger, clock::monotonic_raw_ns(), due);
+            armed.fire(trigger, clock::monotonic_raw_ns(), &due);
         }
     }
     true
@@ -290,14 +291,15 @@ pub(crate) fn take_panic(state: &State, table: TableHandle, reason: impl FnOnce(
     if table.is_mine() {
         return;
     }
-    let due = Due {
-        thread: Some(sys::thread::tid()),
-        ..Due::from_reason(reason())
+    let (reason, thread) = (reason(), sys::thread::tid());
+    let due = || Due {
+        thread: Some(thread),
+        ..Due::from_reason(owned(&reason))
     };
     let take = || {
         let mut progress = progress()?;
         let armed = progress.armed.get_mut(number)?;
-        let fires = armed.fire(trigger, clock::monotonic_raw_ns(), || due);
+        let fires = armed.fire(trigger, clock::monotonic_raw_ns(), &due);
         let is_now = fires && trigger.post_roll.is_zero();
         Some(is_now && progress.dump(state, table, number, u64::MAX))
     };
@@ -340,7 +342,7 @@ pub(crate) fn look(state: &State, table: TableHandle) -> Option<Duration> {
                 armed.take_request(state, table, number, trigger, now_ns);
             }
             Event::Every(period) if now_ns >= armed.period_ns => {
-                armed.fire(trigger, now_ns, || Due::from_trigger(trigger, ""));
+                armed.fire(trigger, now_ns, &|| Due::from_trigger(trigger, ""));
                 // Periods that have passed meanwhile are left out.
                 let periods = now_ns.saturating_sub(armed.period_ns) / as_ns(*period).max(1) + 1;
                 let passed_ns = as_ns(*period).saturating_mul(periods);
@@ -371,7 +373,7 @@ pub(crate) fn at_end(state: &State, table: TableHandle, signal: Option<i32>) -> 
         if let Some(armed) = progress.armed.get_mut(number) {
             match trigger.event {
                 Event::Signal if is_pending => {
-                    armed.fire(trigger, now_ns, || Due::from_reason(owned("signal")));
+                    armed.fire(trigger, now_ns, &|| Due::from_reason(owned("signal")));
                     is_pending = false;
                 }
                 Event::Call(..) => armed.take_request(state, table, number, trigger, now_ns),
@@ -448,7 +450,7 @@ impl Progress {
             // If the limit forbids it now, the next look tries again.
             let fires = is_above && !armed.is_above;
             armed.is_above = match fires {
-                true => armed.fire(trigger, now_ns, || Due::from_trigger(trigger, &words())),
+                true => armed.fire(trigger, now_ns, &|| Due::from_trigger(trigger, &words())),
                 false => is_above,
             };
         }
@@ -458,10 +460,10 @@ impl Progress {
 /// How many bytes of the process are in memory.
 fn resident_bytes() -> Option<u64> {
     let status = sys::file::kernel_text("/proc/self/status")?;
-    let mut lines = status.lines();
+    let mut lines = text::parts(&status, b'\n');
     let line = lines.find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024)
+    let kilobytes = line.strip_suffix("kB")?;
+    Some(text::number(text::trimmed(kilobytes))? * 1024)
 }
 
 #[cfg(test)]
@@ -477,7 +479,7 @@ mod tests {
         let trigger = trigger("a::b>1ms +2s");
         let mut armed = Armed::default();
         let fire = |armed: &mut Armed, s: u64| {
-            armed.fire(&trigger, s * 1_000_000_000, || {
+            armed.fire(&trigger, s * 1_000_000_000, &|| {
                 Due::from_trigger(&trigger, "")
             })
         };

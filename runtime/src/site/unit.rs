@@ -322,6 +322,7 @@ impl Unit {
     }
 
     /// Turns every site of the unit off. Async-signal-safe.
+    #[inline(never)]
     pub(crate) fn switch_off(&'static self) {
         self.sites().iter().for_each(|site| site.switch(false, 0));
     }
@@ -390,6 +391,7 @@ pub(crate) fn made() -> impl Iterator<Item = &'static Unit> {
 }
 
 /// Turns every site of this copy off, also those that the table has on. Async-signal-safe.
+#[inline(never)]
 pub(crate) fn switch_off() {
     UNIT.switch_off();
     made().for_each(Unit::switch_off);

@@ -3,9 +3,11 @@
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU8;
-use std::fs::File;
+use std::ffi::OsStr;
+use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::path::Path;
 
 use super::own_table::{self, DescriptorTable};
 
@@ -327,6 +329,19 @@ pub(crate) fn kernel_text(path: &str) -> Option<String> {
         }
         text.extend_from_slice(bytes.get(..length)?);
     }
+}
+
+/// Calls `body` with each name in a folder, until it returns false. Returns whether it never did. A name that can't be
+/// read is empty. Not async-signal-safe.
+#[inline(never)]
+pub(crate) fn each_name(folder: &Path, body: &mut dyn FnMut(&OsStr) -> bool) -> bool {
+    let Ok(mut entries) = fs::read_dir(folder) else {
+        return false;
+    };
+    entries.all(|entry| {
+        let name = entry.map(|entry| entry.file_name());
+        body(&name.unwrap_or_default())
+    })
 }
 
 /// Removes a file. It is no error if the file does not exist. Async-signal-safe.

@@ -63,18 +63,20 @@ impl DescriptorTable {
 
     fn note(self, stands_in_for: u32) -> bool {
         let me = u64::from(raw::thread()) << 32 | u64::from(self.0);
-        let free = THREADS.iter().find(|known| {
+        // A free place is that of the thread 0.
+        while let Some(free) = TableOwner::find(0) {
             let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
-            known.thread.compare_exchange(0, me, done, failed).is_ok()
-        });
-        if let Some(known) = free {
-            known.stands_in_for.store(stands_in_for, Ordering::Relaxed);
+            if free.thread.compare_exchange(0, me, done, failed).is_ok() {
+                free.stands_in_for.store(stands_in_for, Ordering::Relaxed);
+                return true;
+            }
         }
-        free.is_some()
+        false
     }
 }
 
 impl TableOwner {
+    #[inline(never)]
     fn find(thread: u32) -> Option<&'static TableOwner> {
         let is_its =
             |known: &&TableOwner| known.thread.load(Ordering::Relaxed) >> 32 == u64::from(thread);

@@ -5,6 +5,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
+use fdr_formats::text::{self, Parts};
+
 unsafe extern "C" {
     /// glibc has it since 2.17 and musl since 1.1.24. The libc crate does not declare it.
     fn secure_getenv(name: *const libc::c_char) -> *mut libc::c_char;
@@ -24,6 +26,14 @@ pub(crate) fn variable(name: &CStr) -> Option<OsString> {
     // SAFETY: secure_getenv returns a NUL-terminated string. It is copied at once.
     let bytes = unsafe { CStr::from_ptr(value) }.to_bytes();
     Some(OsString::from_vec(bytes.to_vec()))
+}
+
+/// The fields behind the name in the text of a thread's `stat` file: see proc(5).
+pub(crate) fn stat_fields(stat: &str) -> Option<Parts<'_>> {
+    // The name is in parentheses and may hold anything.
+    let end = stat.bytes().rposition(|byte| byte == b')')?;
+    let fields = text::trimmed(stat.get(end + 1..)?);
+    Some(text::parts(fields, b' '))
 }
 
 /// The names of variables that begin with `start`. Not async-signal-safe.

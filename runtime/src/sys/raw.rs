@@ -73,6 +73,7 @@ unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> isize {
 }
 
 /// The kernel's id of the calling thread.
+#[inline(never)]
 pub(crate) fn thread() -> u32 {
     // SAFETY: no arguments.
     unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
@@ -106,6 +107,7 @@ pub(crate) fn create(path: &CStr) -> Result<i32> {
 }
 
 /// Device and inode of an open file.
+#[inline(never)]
 pub(crate) fn identity(fd: i32) -> Result<(u32, u32, u64)> {
     // SAFETY: all zeros is a valid `statx`.
     let mut found: libc::statx = unsafe { core::mem::zeroed() };

@@ -82,6 +82,7 @@ impl PayloadBuffer for ShortPayload {
 struct Draft<'a>(&'a mut dyn PayloadBuffer);
 
 impl<'a> Draft<'a> {
+    #[inline(never)]
     fn new(place: &'a mut dyn PayloadBuffer, kind: u8) -> Draft<'a> {
         place.put(&TAG);
         place.put(&[VERSION, kind, 0, 0]);

@@ -107,6 +107,7 @@ pub(crate) fn release(number: usize) {
 }
 
 /// Called in the child of a fork: requests are the parent's. Async-signal-safe.
+#[inline(never)]
 pub(crate) fn forget() {
     (0..MAX_TRIGGERS).for_each(release);
 }

@@ -9,11 +9,11 @@ use fdr_formats::writer::Kind;
 use super::*;
 use crate::dump::output::Names;
 
-fn read(set: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
+fn read(set: &[(&str, &str)]) -> Result<Box<Settings>, Vec<String>> {
     both(set, &Config::new())
 }
 
-fn both(set: &[(&str, &str)], code: &Config) -> Result<Settings, Vec<String>> {
+fn both(set: &[(&str, &str)], code: &Config) -> Result<Box<Settings>, Vec<String>> {
     let set: HashMap<&str, &str> = set.iter().copied().collect();
     let get = |name: &str| set.get(name).map(OsString::from);
     Settings::from(&get, code, Path::new("/start"))

@@ -15,12 +15,20 @@ const MAX_SHOWN: usize = 80;
 
 /// One of `choices`, in upper or lower case.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
-    let found = choices.iter().find(|(word, _)| text::same_word(word, text));
-    if let Some((_, value)) = found {
-        return Ok(*value);
+    // Only this much is compiled for each type.
+    let nth = nth_choice(text, &|nth| choices.get(nth).map(|(word, _)| *word))?;
+    Ok(choices[nth].1)
+}
+
+/// Which of these words a text is.
+#[inline(never)]
+fn nth_choice<'a>(text: &str, word: &dyn Fn(usize) -> Option<&'a str>) -> Result<usize, String> {
+    let mut words = (0..).map_while(word);
+    if let Some(nth) = words.position(|word| text::same_word(word, text)) {
+        return Ok(nth);
     }
     let mut accepted = String::new();
-    for (word, _) in choices {
+    for word in (0..).map_while(word) {
         text::append(&mut accepted, ", ", word);
     }
     Err(format!("accepted are {accepted}"))
