@@ -54,7 +54,7 @@ enum Task {
     Dist,
     /// What a traced call costs, beside two bare clock reads
     ///
-    /// About 2 minutes. bench --help lists the options, and other benches; bench NAME --help theirs.
+    /// About 3 minutes. bench --help lists the options, and other benches; bench NAME --help theirs.
     Bench(Words),
     Fuzz(fuzz::Options),
     Torture(torture::Options),
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_words_of_other_programs_reach_them() {
-        for text in ["--help", "--quick --rounds 3", "whole --help", ""] {
+        for text in ["--help", "--rounds 3", "whole --help", ""] {
             let text = text.trim();
             let Ok(Task::Bench(Words { words })) = task(format!("bench {text}").trim()) else {
                 panic!("{text}: no bench");

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
-
 use crate::Result;
 
 /// Fewer rounds would not bear the word median.
@@ -37,35 +35,18 @@ impl Words {
             .ok_or_else(|| format!("the measured program did not say {key}"))?)
     }
 
-    /// What one key is more than another.
-    pub(crate) fn over(&self, key: &str, than: &str) -> Option<f64> {
-        Some(self.find(key)? - self.find(than)?)
-    }
-
     /// One key over another.
     pub(crate) fn ratio(&self, key: &str, to: &str) -> Option<f64> {
         Some(self.find(key)? / self.find(to)?)
     }
 }
 
-/// Median, least and greatest of the rounds; as JSON, a list of least, median and greatest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(into = "[f64; 3]")]
+/// Median, least and greatest of the rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
-}
-
-impl From<Spread> for [f64; 3] {
-    fn from(spread: Spread) -> [f64; 3] {
-        [spread.min, spread.median, spread.max].map(rounded)
-    }
-}
-
-/// With four digits, as files have it.
-pub(crate) fn rounded(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
 }
 
 impl Spread {
@@ -146,14 +127,12 @@ mod tests {
         let spread = Spread::from_values([3.0, 1.0, 9.0]).expect("values");
         assert_eq!((spread.min, spread.median, spread.max), (1.0, 3.0, 9.0));
         assert_eq!(median([3.0, 1.0, 9.0, 4.0]), 3.5);
-        let json = serde_json::to_string(&spread).expect("JSON");
-        assert_eq!(json, "[1.0,3.0,9.0]");
     }
 
     #[test]
     fn missing_figures_are_named() {
         let words = Words::parse("untraced=1.5 measured=38.0 why=none\n");
-        assert_eq!(words.over("measured", "untraced"), Some(36.5));
+        assert_eq!(words.ratio("measured", "untraced"), Some(38.0 / 1.5));
         assert_eq!(words.ratio("measured", "why"), None);
         let error = words.get("why").expect_err("no number").to_string();
         assert_eq!(error, "the measured program did not say why");

@@ -6,7 +6,7 @@ use crate::figures::{Spread, Words};
 
 /// What one process measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     /// A call of the untraced twin.
     pub(super) untraced: f64,
     /// What tracing adds to a call, on the thread that makes it.
