@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules that the compiler does not know. They are about dependencies between crates and
-//! between rooms, entry points of the recorder, circles of imports in the page, the places of unsafe code, file heads, test files that no program
-//! includes, and links between pages. Each finding names the place and what to do. Rules are functions of text, so that
-//! each has a test with a tree that breaks it.
+//! between rooms, entry points of the recorder, circles of imports in the page, the places of unsafe code, file heads,
+//! test files that no program includes, and links between pages. Each finding names the place and what to do. Rules are
+//! functions of text, so that each has a test with a tree that breaks it.
 
 mod crates;
 mod entry_points;
@@ -18,6 +18,23 @@ use std::path::{Path, PathBuf};
 
 use xtask::Result;
 use xtask::process::root;
+
+/// The page that has the tables of crates and of rooms.
+const PAGE: &str = "ARCHITECTURE.md";
+
+/// The cells of each row of a page's table, whose head begins with `head`.
+fn table_rows<'a>(page: &'a str, head: &str) -> Vec<Vec<&'a str>> {
+    let lines = page.lines().skip_while(|line| !line.starts_with(head));
+    // The second line is the rule below the head.
+    let rows = lines.skip(2).map_while(|line| line.strip_prefix('|'));
+    let is_mark = |letter| letter == ' ' || letter == '`';
+    rows.map(|row| {
+        row.split('|')
+            .map(|cell| cell.trim_matches(is_mark))
+            .collect()
+    })
+    .collect()
+}
 
 /// One breach of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,11 +72,13 @@ impl fmt::Display for Finding {
 ///
 /// If there is one, or a file or the crates' graph cannot be read.
 pub(crate) fn run() -> Result<()> {
-    let mut findings = tree(&root())?;
-    findings.extend(rooms::check(&root())?);
-    findings.extend(entry_points::check(&root())?);
-    findings.extend(page::check(&root())?);
-    findings.extend(crates::check(&root())?);
+    let root = root();
+    let page = fs::read_to_string(root.join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
+    let mut findings = tree(&root)?;
+    findings.extend(rooms::check(&root, &page)?);
+    findings.extend(entry_points::check(&root)?);
+    findings.extend(page::check(&root)?);
+    findings.extend(crates::check(&root, &page)?);
     for finding in &findings {
         println!("{finding}");
     }

@@ -34,11 +34,8 @@ pub(crate) struct Options {
     /// Also in the profile `release`
     #[arg(long)]
     release: bool,
-    /// Leaves out clippy's warnings
-    #[arg(long)]
-    no_clippy: bool,
     /// Only clippy's warnings: no tests, which take most of the time
-    #[arg(long, conflicts_with_all = ["no_clippy", "release"])]
+    #[arg(long, conflicts_with = "release")]
     clippy: bool,
     /// Marks each function, also those that are not worth it: more forms of code meet the attribute
     #[arg(long)]
@@ -49,9 +46,6 @@ pub(crate) struct Options {
     /// Only has callgrind count their functions: those that are left out must be short (needs valgrind)
     #[arg(long)]
     rule: bool,
-    /// mini-redis under load: the figures of its tasks against those of its clients, and the dump of a slow command
-    #[arg(long, exclusive = true)]
-    tasks: bool,
     /// A service with one planted slow call, of seven causes and without one, on N seeds each: what `fdr slow` says
     /// first. N is 20 by default. Needs a quiet machine; N times half a minute
     #[arg(long, value_name = "N", exclusive = true, num_args = 0..=1, default_missing_value = "20",
@@ -86,13 +80,6 @@ fn planted(seeds: u64) -> Result<()> {
 /// If anything differs from the unmarked program's, a trace does not verify, or sources cannot be had.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let sh = shell()?;
-    if options.tasks {
-        // A test of the rest, with its figures.
-        return run_command(cmd!(
-            sh,
-            "cargo test --quiet --package fdr-tests --test main the_rest::mini_redis -- --nocapture"
-        ));
-    }
     if let Some(seeds) = options.planted {
         return planted(seeds);
     }
@@ -162,9 +149,7 @@ fn one(
     for profile in profiles {
         println!("{}", trial(profile).tests(marked, differences)?);
     }
-    if !options.no_clippy {
-        println!("{}", trial("").clippy(differences)?);
-    }
+    println!("{}", trial("").clippy(differences)?);
     Ok(())
 }
 

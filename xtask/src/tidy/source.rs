@@ -2,8 +2,8 @@
 
 use super::Finding;
 
-/// The files that may allow unsafe code in themselves and in the modules below them: rooms of the recorder, the bench's
-/// floor, loading a plug-in, raw locks, and an allocator that counts. Everywhere else the lint
+/// The files that may allow unsafe code in themselves and in the modules below them: rooms of the recorder, the time and
+/// memory of child processes, loading a plug-in, raw locks, and an allocator that counts. Everywhere else the lint
 /// `unsafe_code` refuses it.
 const UNSAFE_PLACES: [&str; 14] = [
     "bench/src/main.rs",
