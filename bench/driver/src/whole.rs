@@ -90,17 +90,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut shown = Vec::new();
     let mut compared = Vec::new();
     let mut findings = Vec::new();
-    for program in workload::programs(&chosen) {
+    for recipe in &chosen {
         // A program that can't be built or run is a finding, so that the others have their figures.
-        let built = Build::new(&folder, program, options.quick).and_then(|build| build.run());
+        let built = Build::new(&folder, recipe, options.quick).and_then(|build| build.run());
         let built = match built {
             Ok(built) => built,
             Err(error) => {
-                findings.push(format!("{}: {error}", program.name));
+                findings.push(format!("{}: {error}", recipe.name));
                 continue;
             }
         };
-        for workload in chosen.iter().filter(|all| all.program == program.name) {
+        for workload in &recipe.workloads {
             eprintln!(
                 "{}: {} rounds, load {}",
                 workload.name,
@@ -109,13 +109,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             );
             if options.self_times {
                 match compare_self_times(workload, &built, options.rounds) {
-                    Ok(pairs) => compared.push((workload.name, pairs)),
+                    Ok(pairs) => compared.push((workload.name.as_str(), pairs)),
                     Err(error) => findings.push(format!("{}: {error}", workload.name)),
                 }
                 continue;
             }
             match measure(workload, &built, options.rounds, &mut findings) {
-                Ok(of_workload) => shown.push((*workload, of_workload)),
+                Ok(of_workload) => shown.push((workload, of_workload)),
                 Err(error) => findings.push(format!("{}: {error}", workload.name)),
             }
         }
@@ -380,7 +380,7 @@ fn costs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
         });
         let calls = (shown.every.recorded() / 2) as f64;
         let first = [
-            workload.name.to_owned(),
+            workload.name.clone(),
             millions(calls),
             millions(calls / shown.took[2].seconds),
             format!("{:.2}", original.cpu_seconds),
@@ -408,7 +408,7 @@ fn histories(shown: &[(&Workload, WorkloadFigures)]) -> Table {
             format!("{:.1} %", records as f64 / all * 100.0)
         };
         table.add_row([
-            workload.name.to_owned(),
+            workload.name.clone(),
             format!("{:.2}", shown.took[2].seconds),
             history(&shown.every),
             format!("{:.2}", shown.took[3].seconds),

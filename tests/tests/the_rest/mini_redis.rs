@@ -1,7 +1,7 @@
 //! The server mini-redis under load, marked by `cargo fdr`. Its sources come from the package registry and are never
 //! committed. Clients send 10,000 commands and measure each of them. The figures of the server's tasks must agree. One
 //! command is slow, because the copy has a sleep for its key. It must make one dump, which holds the call and its key.
-//! `cargo xtask trial --tasks` runs this test and shows the figures.
+//! `cargo test -p fdr-tests --test main the_rest::mini_redis -- --nocapture` shows the figures.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -9,7 +9,7 @@ use xshell::cmd;
 use xtask::process::{output, run as run_command, shell_in, target};
 use xtask::programs::{Kind, Program, prepare};
 
-use super::workload::{RECIPES, Recipe, Run};
+use super::workload::{Recipe, Run, folder};
 use crate::Result;
 use crate::program::{RunCost, measured, stripped_bytes};
 
@@ -20,8 +20,8 @@ const OURS: &str = "fdr-workload";
 
 /// A program and where it is built.
 pub(super) struct Build<'a> {
-    program: &'a Program,
-    recipe: &'static Recipe,
+    program: &'static Program,
+    recipe: &'a Recipe,
     /// Of all programs, and of this one.
     folders: [PathBuf; 2],
     /// Into one folder, so that what programs share is built once. No build is measured.
@@ -42,13 +42,12 @@ pub(super) struct Built {
 
 impl<'a> Build<'a> {
     /// # Errors
-    /// If there is no recipe for the program.
-    pub(super) fn new(folder: &Path, program: &'a Program, quick: bool) -> Result<Build<'a>> {
-        let recipe = RECIPES.iter().find(|all| all.program == program.name);
+    /// If there is no such program.
+    pub(super) fn new(folder: &Path, recipe: &'a Recipe, quick: bool) -> Result<Build<'a>> {
         Ok(Build {
-            program,
-            recipe: recipe.ok_or("there is no recipe to build it")?,
-            folders: [folder.to_owned(), folder.join(program.name)],
+            program: recipe.program()?,
+            recipe,
+            folders: [folder.to_owned(), folder.join(&recipe.name)],
             quick,
         })
     }
@@ -96,16 +95,17 @@ impl<'a> Build<'a> {
         if let Run::Ours {
             source,
             dependencies,
-        } = self.recipe.run
+        } = &self.recipe.run
         {
             let manifest = format!(
                 "[package]\nname = \"{OURS}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[dependencies]\n{dependencies}"
             );
+            let source = fs::read(folder().join(source))?;
             for folder in [&original, &marked] {
                 let package = folder.join(OURS);
                 fs::create_dir_all(package.join("src"))?;
                 fs::write(package.join("Cargo.toml"), &manifest)?;
-                fs::write(package.join("src/main.rs"), source)?;
+                fs::write(package.join("src/main.rs"), &source)?;
             }
             let sh = shell_in(&original)?;
             run_command(cmd!(sh, "cargo update --workspace --quiet"))?;
@@ -130,8 +130,8 @@ impl<'a> Build<'a> {
         Ok(RunCost::parse(&log)?.cpu_seconds)
     }
 
-    fn names(&self) -> (&'static str, &'static str) {
-        match self.recipe.run {
+    fn names(&self) -> (&str, &str) {
+        match &self.recipe.run {
             Run::Own { package, binary } => (package, binary),
             Run::Ours { .. } => (OURS, OURS),
         }
@@ -142,7 +142,7 @@ impl<'a> Build<'a> {
     }
 
     fn touched(&self, kind: Kind) -> PathBuf {
-        self.sources(kind).join(self.recipe.touched)
+        self.sources(kind).join(&self.recipe.touched)
     }
 
     fn target(&self, kind: Kind) -> PathBuf {

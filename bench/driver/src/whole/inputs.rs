@@ -5,19 +5,22 @@ use std::fmt::Write;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use crate::Result;
 
 /// The input of a workload.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(super) enum Input {
+    #[default]
     Nothing,
     /// A folder of folders of texts.
     Texts,
     /// A square PNG, with this many pixels on each side.
-    Picture {
-        side: u32,
-    },
-    /// A text that is given here.
-    Script(&'static str),
+    Picture(u32),
+    /// A file beside the list of workloads.
+    Script(String),
 }
 
 impl Input {
@@ -30,8 +33,8 @@ impl Input {
         match self {
             Input::Nothing => {}
             Input::Texts => texts(&path)?,
-            Input::Picture { side } => picture(&path, *side)?,
-            Input::Script(text) => fs::write(&path, text)?,
+            Input::Picture(side) => picture(&path, *side)?,
+            Input::Script(file) => return Ok(super::workload::folder().join(file)),
         }
         Ok(path)
     }
