@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use xshell::{Cmd, Shell, cmd};
 
-use crate::test::{PLAIN_FORMATS, Tally, once, suites};
+use crate::test::{PLAIN_FORMATS, Tally, copy_manifest, once, suites};
 use xtask::Result;
 use xtask::process::{
     build_tested, on_path, output, root, run as run_command, shell, target, work_folder,
@@ -83,8 +83,8 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     let sh = shell()?;
     run_command(once(build_tested(&sh)))?;
     tally.add(with_musl(install, skips)?);
-    if let Err(why) = add_old_compiler(install) {
-        skip(skips, &format!("Rust {RUST}, and aarch64: {why}"))?;
+    let what = format!("Rust {RUST}, and aarch64");
+    if is_missing(skips, &what, add_old_compiler(install))? {
         return Ok(tally);
     }
     let old = old_compiler()?;
@@ -94,18 +94,15 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
          --package fdr-formats --package fdr-tracing --package fdr-parking-lot"
     )));
     tally.count(&format!("Rust {RUST}"), checked);
-    if let Err(why) = add_target(AARCH64, OLD, install) {
-        skip(
-            skips,
-            &format!("aarch64: its standard library is missing: {why}"),
-        )?;
+    let installed = |name| {
+        let found = on_path(name).map(drop);
+        found.ok_or_else(|| format!("{name} is not installed"))
+    };
+    let needed = add_target(AARCH64, OLD, install)
+        .and_then(|()| installed(LINKER))
+        .and_then(|()| installed(EMULATOR));
+    if is_missing(skips, "aarch64", needed)? {
         return Ok(tally);
-    }
-    for needed in [LINKER, EMULATOR] {
-        if on_path(needed).is_none() {
-            skip(skips, &format!("aarch64: {needed} is not installed"))?;
-            return Ok(tally);
-        }
     }
     for (name, why) in NOT_EMULATED {
         println!("not run on aarch64: {name}: {why}");
@@ -166,6 +163,7 @@ fn add_target(target: &str, toolchain: &[&str], install: bool) -> Result<()> {
         return Ok(());
     }
     with_rustup(&[toolchain, &["target", "add", target]].concat(), install)
+        .map_err(|why| format!("its standard library is missing: {why}"))
 }
 
 /// Has rustup bring the oldest compiler, if it is not there and `install`.
@@ -190,11 +188,7 @@ fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
         work_folder("platforms")?.join("elsewhere"),
     );
     for target in ELSEWHERE {
-        if let Err(why) = add_target(target, IN_USE, install) {
-            skip(
-                skips,
-                &format!("{target}: its standard library is missing: {why}"),
-            )?;
+        if is_missing(skips, target, add_target(target, IN_USE, install))? {
             continue;
         }
         let crates = cmd!(
@@ -213,16 +207,11 @@ fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
 
 /// A copy of the program with each form of the attribute, whose lock file is not in the tree.
 fn portable_program() -> Result<PathBuf> {
-    let copy = work_folder("platforms")?.join("portable");
     let original = root().join("tests/programs/portable");
-    let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
-    fs::create_dir_all(copy.join("src")).map_err(failed)?;
-    let manifest = fs::read_to_string(original.join("Cargo.toml")).map_err(failed)?;
-    let runtime = root().join("runtime").display().to_string();
-    let manifest = manifest.replace("../../../runtime", &runtime);
-    fs::write(copy.join("Cargo.toml"), manifest).map_err(failed)?;
+    let copy = copy_manifest(&original, &work_folder("platforms")?.join("portable"))?;
     let main = "src/main.rs";
-    fs::copy(original.join(main), copy.join(main)).map_err(failed)?;
+    fs::copy(original.join(main), copy.join(main))
+        .map_err(|error| format!("{}: {error}", copy.display()))?;
     Ok(copy)
 }
 
@@ -231,11 +220,7 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
     let arch = std::env::consts::ARCH;
     let musl = &format!("{arch}-unknown-linux-musl");
-    if let Err(why) = add_target(musl, IN_USE, install) {
-        skip(
-            skips,
-            &format!("musl: its standard library is missing: {why}"),
-        )?;
+    if is_missing(skips, "musl", add_target(musl, IN_USE, install))? {
         return Ok(tally);
     }
     let libraries = libraries(IN_USE)?;
@@ -315,10 +300,12 @@ fn records(program: Cmd<'_>) -> Result<String> {
     }
 }
 
-/// A line for the list of skips, in the words of the tests' own.
-fn skip(skips: &Path, what: &str) -> Result<()> {
-    let line = format!("SKIPPED: {what}\n");
+/// Whether that could not be had: then there is a line in the list of skips, in the words of the tests' own.
+fn is_missing(skips: &Path, what: &str, had: Result<()>) -> Result<bool> {
+    let Err(why) = had else { return Ok(false) };
+    let line = format!("SKIPPED: {what}: {why}\n");
     let file = OpenOptions::new().append(true).create(true).open(skips);
     file.and_then(|mut file| file.write_all(line.as_bytes()))
-        .map_err(|error| format!("cannot append to {}: {error}", skips.display()))
+        .map_err(|error| format!("cannot append to {}: {error}", skips.display()))?;
+    Ok(true)
 }

@@ -247,7 +247,7 @@ impl Trial<'_> {
                 .flat_map(str::split_whitespace);
             let run = cmd!(sh, "cargo run --quiet {arguments...}");
             let (success, text) = self.run_logged(run, input, &format!("{log}-run"))?;
-            outcome.add_run(success, text);
+            outcome.add_run(success, &text);
         }
         Ok(outcome)
     }
