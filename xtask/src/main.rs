@@ -61,8 +61,6 @@ enum Task {
     Trial(trial::Options),
     /// Every order that the memory model allows, for writer, readers and recycling (loom)
     Model,
-    /// The recorder with musl, by Rust 1.85, and on aarch64 under emulation
-    Platforms,
     /// ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
     Sanitize(sanitize::Options),
     /// Tests of the recorder under Miri, where a toolchain has it
@@ -138,7 +136,6 @@ fn run(task: Task) -> Result<()> {
         Task::Fuzz(options) => fuzz::run(options),
         Task::Model => run_command(sanitize::models(&shell()?)?),
         Task::Sanitize(options) => sanitize::run(&options),
-        Task::Platforms => test::other_platforms()?.close(),
         Task::Miri => sanitize::miri(),
         Task::Torture(options) => torture::run(&options),
         Task::Trial(options) => trial::run(&options),

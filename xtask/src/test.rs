@@ -334,19 +334,6 @@ pub(crate) fn copy_manifest(original: &Path, folder: &Path) -> Result<PathBuf> {
     Ok(folder.to_owned())
 }
 
-/// The part of [`rest`] about other platforms.
-///
-/// # Errors
-///
-/// Like [`usual`].
-pub(crate) fn other_platforms() -> Result<Tally> {
-    readers::prepare(true, Suite::Rest)?;
-    let skips = skip_list()?;
-    let mut tally = platforms::run(true, &skips)?;
-    tally.print_skips(&listed(&skips)?, None);
-    Ok(tally)
-}
-
 /// The file to which tests append what they skip, empty.
 pub(crate) fn skip_list() -> Result<PathBuf> {
     let skips = work_folder("xtask")?.join("skips.txt");

@@ -31,11 +31,8 @@ pub(crate) struct Options {
     /// None: all of them
     #[arg(value_name = "PROGRAM", value_parser = program_parser())]
     programs: Vec<&'static Program>,
-    /// Also in the profile `release`
-    #[arg(long)]
-    release: bool,
     /// Only clippy's warnings: no tests, which take most of the time
-    #[arg(long, conflicts_with = "release")]
+    #[arg(long)]
     clippy: bool,
     /// Marks each function, also those that are not worth it: more forms of code meet the attribute
     #[arg(long)]
@@ -126,7 +123,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// Tries a program, and prints a row for each profile.
+/// Tries a program, and prints its rows.
 fn one(
     folder: &Path,
     tool: &Path,
@@ -135,21 +132,15 @@ fn one(
     differences: &mut Vec<String>,
 ) -> Result<()> {
     let marked = prepare(folder, program, tool, options.all)?;
-    let trial = |profile| Trial {
+    let trial = Trial {
         folder: folder.join(program.name),
         build: folder.join("build"),
         program,
-        profile,
     };
-    let profiles: &[&str] = match (options.clippy, options.release) {
-        (true, _) => &[],
-        (_, true) => &["", "--release"],
-        (_, false) => &[""],
-    };
-    for profile in profiles {
-        println!("{}", trial(profile).tests(marked, differences)?);
+    if !options.clippy {
+        println!("{}", trial.tests(marked, differences)?);
     }
-    println!("{}", trial("").clippy(differences)?);
+    println!("{}", trial.clippy(differences)?);
     Ok(())
 }
 
@@ -167,12 +158,11 @@ fn rules(folder: &Path, tool: &Path, programs: &[&Program]) -> Result<()> {
     }
 }
 
-/// A program in one profile.
+/// A program, its folder, and the target folder of all programs.
 struct Trial<'a> {
     folder: PathBuf,
     build: PathBuf,
     program: &'a Program,
-    profile: &'static str,
 }
 
 impl Trial<'_> {
@@ -193,20 +183,14 @@ impl Trial<'_> {
         let on = self.outcome(Kind::Marked, Some(&traces))?;
         for (what, outcome) in [("off", &off), ("on", &on)] {
             for line in original.differences(outcome) {
-                let Program { name, .. } = self.program;
-                differences.push(format!("{name} {} {what}: {line}", self.profile));
+                differences.push(format!("{} {what}: {line}", self.program.name));
             }
         }
         let (count, bad) = self.verify(&traces)?;
         differences.extend(bad);
         let _ = fs::remove_dir_all(&traces);
-        let profile = if self.profile.is_empty() {
-            "dev"
-        } else {
-            "release"
-        };
         Ok(format!(
-            "{:<18} {profile:<8} {marked:>9} {:>26} {:>26} {:>26} {count:>14}",
+            "{:<18} tests    {marked:>9} {:>26} {:>26} {:>26} {count:>14}",
             self.program.name,
             original.to_string(),
             off.to_string(),
@@ -217,11 +201,7 @@ impl Trial<'_> {
     /// What the tests say, and the program's run, if there is one.
     fn outcome(&self, kind: Kind, traces: Option<&Path>) -> Result<Outcome> {
         let sh = self.shell(kind)?;
-        let options = || {
-            [self.program.tests, self.profile]
-                .into_iter()
-                .flat_map(str::split_whitespace)
-        };
+        let options = || self.program.tests.split_whitespace();
         let arguments = options();
         // A build has tests of another kind: the programs that it runs must not record.
         run_command(cmd!(
@@ -242,9 +222,7 @@ impl Trial<'_> {
         let (success, text) = self.run_logged(tests, b"", &format!("{log}-test"))?;
         let mut outcome = Outcome::parse(success, &text);
         if let Some((arguments, input)) = self.program.run {
-            let arguments = [self.profile, arguments]
-                .into_iter()
-                .flat_map(str::split_whitespace);
+            let arguments = arguments.split_whitespace();
             let run = cmd!(sh, "cargo run --quiet {arguments...}");
             let (success, text) = self.run_logged(run, input, &format!("{log}-run"))?;
             outcome.add_run(success, &text);
@@ -320,7 +298,7 @@ impl Trial<'_> {
         );
         let gone = new_lines(&marked, &original).len();
         Ok(format!(
-            "{name:<12} clippy   {:>36} {:>26} {:>26}",
+            "{name:<18} clippy   {:>36} {:>26} {:>26}",
             format!("{} warnings", original.len()),
             format!("{} new, {gone} gone", new.len()),
             ""
