@@ -6,6 +6,7 @@ mod callgrind;
 mod outcome;
 mod rule;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,8 +20,6 @@ use xtask::programs::{Kind, PROGRAMS, Program, prepare};
 
 /// Rings of a process, so that hundreds of test threads leave traces of a moderate size.
 const MEMORY: &str = "256M";
-/// Traces that one `fdr verify` is given.
-const AT_ONCE: usize = 64;
 
 /// Other people's programs as `cargo fdr` marks them: their tests without it, off and on, and clippy's warnings
 ///
@@ -244,28 +243,19 @@ impl Trial<'_> {
     }
 
     /// How many traces there are, and what `fdr verify` has against any.
-    fn verify(&self, folder: &Path) -> Result<(usize, Vec<String>)> {
-        let mut traces = Vec::new();
-        for entry in fs::read_dir(folder).into_iter().flatten() {
-            let path = entry
-                .map_err(|error| format!("{}: {error}", folder.display()))?
-                .path();
-            if path.extension().is_some_and(|extension| extension == "fdr") {
-                traces.push(path);
-            }
-        }
-        traces.sort();
-        let mut bad = Vec::new();
+    fn verify(&self, folder: &Path) -> Result<(usize, Option<String>)> {
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let traces = files.filter(|file| file.path().extension() == Some(OsStr::new("fdr")));
+        let count = traces.count();
         let (sh, tool) = (shell()?, target()?.join("debug/fdr"));
-        for some in traces.chunks(AT_ONCE) {
-            if let Err(said) = output(cmd!(sh, "{tool} verify {some...}")) {
-                bad.push(format!("{}: fdr verify: {said}", self.program.name));
-            }
-        }
-        if traces.is_empty() {
-            bad.push(format!("{}: no trace was written", self.program.name));
-        }
-        Ok((traces.len(), bad))
+        let bad = match count {
+            0 => Some("no trace was written".to_owned()),
+            _ => output(cmd!(sh, "{tool} verify --quiet {folder}")).err(),
+        };
+        Ok((
+            count,
+            bad.map(|bad| format!("{}: {bad}", self.program.name)),
+        ))
     }
 
     /// Compares clippy's warnings, pedantic ones too. Those that are gone are counted, because the

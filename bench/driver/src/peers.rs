@@ -90,11 +90,8 @@ pub(crate) struct Peer {
     of_crate: Option<String>,
     /// The first number in what this prints is the version.
     program: Option<String>,
-    /// A shell command that succeeds if the peer's requirements are installed.
-    sign: Option<String>,
-    /// Debian's.
-    #[serde(default)]
-    packages: Vec<String>,
+    /// What must be installed: the name of a reader.
+    needs: Option<String>,
     #[serde(rename = "mode")]
     modes: Vec<Mode>,
 }
@@ -152,7 +149,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return Err(format!("--bless needs {MIN_ROUNDS} rounds").into());
     }
     if options.install {
-        install(&peers)?;
+        for needed in peers.iter().filter_map(|peer| peer.needs.as_ref()) {
+            readers::provide(needed)?;
+        }
     }
     if !options.only.is_empty() {
         let floor = ["floor".to_owned()];
@@ -213,24 +212,10 @@ pub(crate) fn measure(peers: &[Peer], bodies: &[Body], rounds: usize) -> Result<
     Ok(rows)
 }
 
-fn install(peers: &[Peer]) -> Result<()> {
-    let missing = peers.iter().filter(|peer| peer.lacks());
-    let mut packages: Vec<&str> = missing
-        .flat_map(|peer| &peer.packages)
-        .map(String::as_str)
-        .collect();
-    packages.sort_unstable();
-    packages.dedup();
-    if packages.is_empty() {
-        return Ok(());
-    }
-    Ok(readers::install_debian(&packages)?)
-}
-
 fn lint(peers: &[Peer]) -> Result<()> {
     let light = |peer: &&Peer| match peer.program {
-        Some(_) => !peer.lacks(),
-        None => peer.sign.is_none(),
+        Some(_) => peer.lacks().is_none(),
+        None => peer.needs.is_none(),
     };
     let folders = peers.iter().filter(light).map(|peer| peer.folder.as_str());
     let sh = peers_shell()?;
@@ -281,20 +266,15 @@ fn prepared(peers: &[Peer], bodies: usize) -> Result<Vec<Row>> {
 }
 
 impl Peer {
-    /// Whether it needs what is not there.
-    fn lacks(&self) -> bool {
-        let fails = |sign: &String| {
-            shell()
-                .and_then(|sh| output(cmd!(sh, "sh -c {sign}")))
-                .is_err()
-        };
-        self.sign.as_ref().is_some_and(fails)
+    /// What it needs, if that is not installed.
+    fn lacks(&self) -> Option<&str> {
+        let needed = self.needs.as_deref();
+        needed.filter(|name| !readers::is_installed(name))
     }
 
     fn build(&self) -> Result<PathBuf> {
-        if self.lacks() {
-            let packages = self.packages.join(" ");
-            return Err(format!("not installed (Debian: apt-get install {packages})").into());
+        if let Some(name) = self.lacks() {
+            return Err(format!("not installed ({})", readers::advice(name)).into());
         }
         let name = format!("peer-{}", self.folder);
         eprintln!("building {name}");
@@ -458,6 +438,14 @@ pub(crate) mod tests {
                 "{}",
                 mode.label
             );
+        }
+    }
+
+    #[test]
+    fn what_peers_need_can_be_installed() {
+        for peer in list().expect("a list") {
+            let advice = peer.needs.as_deref().map(readers::advice);
+            assert_ne!(advice.as_deref(), Some(""), "{}", peer.folder);
         }
     }
 

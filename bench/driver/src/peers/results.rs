@@ -33,15 +33,15 @@ x rdtsc, x rdtscp: leaf over the floor's. Bytes: of a call, that come out. Code:
 
 impl Cell<Sample> {
     pub(crate) fn untraced(&self) -> Option<Spread> {
-        self.spread(|sample| Some(sample.untraced))
+        self.spread(|sample| sample.untraced)
     }
 
     pub(crate) fn thread(&self) -> Option<Spread> {
-        self.spread(|sample| Some(sample.thread))
+        self.spread(|sample| sample.thread)
     }
 
     pub(super) fn process(&self) -> Option<Spread> {
-        self.spread(|sample| Some(sample.process))
+        self.spread(|sample| sample.process)
     }
 }
 
