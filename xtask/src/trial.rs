@@ -33,9 +33,6 @@ pub(crate) struct Options {
     /// Only clippy's warnings: no tests, which take most of the time
     #[arg(long)]
     clippy: bool,
-    /// Marks each function, also those that are not worth it: more forms of code meet the attribute
-    #[arg(long)]
-    all: bool,
     /// Only marks the sources and takes the marks out again: every byte must be restored
     #[arg(long)]
     sources: bool,
@@ -88,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let tool = target()?.join("debug/cargo-fdr");
     if options.sources {
         for program in &programs {
-            let marked = prepare(&folder, program, &tool, options.all)?;
+            let marked = prepare(&folder, program, &tool)?;
             println!(
                 "{}: {marked} functions marked; every byte restored",
                 program.name
@@ -130,7 +127,7 @@ fn one(
     options: &Options,
     differences: &mut Vec<String>,
 ) -> Result<()> {
-    let marked = prepare(folder, program, tool, options.all)?;
+    let marked = prepare(folder, program, tool)?;
     let trial = Trial {
         folder: folder.join(program.name),
         build: folder.join("build"),
@@ -147,7 +144,7 @@ fn one(
 fn rules(folder: &Path, tool: &Path, programs: &[&Program]) -> Result<()> {
     let mut bad = Vec::new();
     for program in programs {
-        prepare(folder, program, tool, false)?;
+        prepare(folder, program, tool)?;
         let judged = rule::run_program(&folder.join(program.name), &folder.join("build"), program);
         bad.extend(judged.err());
     }

@@ -293,36 +293,35 @@ fn calls() -> Result<Vec<(String, f64)>> {
         Ok((twice - counted(words, CALLS, variables)?) / f64::from(CALLS))
     };
     let untraced = each("calls untraced", None)?;
-    let [std, parking_lot] = ["lock std", "lock parking_lot"].map(|words| each(words, None));
-    let (std, parking_lot) = (std?, parking_lot?);
-    let rows = [
-        ("call, off", "calls traced", None, untraced),
-        ("call, recorded", "calls traced", Some(EACH), untraced),
-        (
+    let (std, parking_lot) = (each("lock std", None)?, each("lock parking_lot", None)?);
+    let row = |name: &str, words, variables, bare| -> Result<(String, f64)> {
+        Ok((name.to_owned(), each(words, variables)? - bare))
+    };
+    Ok(vec![
+        row("call, off", "calls traced", None, untraced)?,
+        row("call, recorded", "calls traced", Some(EACH), untraced)?,
+        row(
             "call, recorded untimed",
             "calls untimed",
             Some(EACH),
             untraced,
-        ),
-        ("call, short", "calls traced", Some(SHORT), untraced),
-        ("lock, off", "lock fdr", None, std),
-        ("lock, on", "lock fdr", Some(ON), std),
-        (
+        )?,
+        row("call, short", "calls traced", Some(SHORT), untraced)?,
+        row("lock, off", "lock fdr", None, std)?,
+        row("lock, on", "lock fdr", Some(ON), std)?,
+        row(
             "lock of parking_lot, off",
             "lock fdr-parking-lot",
             None,
             parking_lot,
-        ),
-        (
+        )?,
+        row(
             "lock of parking_lot, on",
             "lock fdr-parking-lot",
             Some(ON),
             parking_lot,
-        ),
-    ];
-    let row =
-        |(name, words, variables, bare)| Ok((String::from(name), each(words, variables)? - bare));
-    rows.into_iter().map(row).collect()
+        )?,
+    ])
 }
 
 /// Records that were made, by the recorder's line about its dump: `… 16384 records of 1 thread, 100 overwritten, 0

@@ -46,7 +46,7 @@ fn server() -> Option<PathBuf> {
     let program = PROGRAMS.iter().find(|program| program.name == "mini-redis");
     let program = program.expect("it is one of the programs");
     let tool = fdr_tests::tool().with_file_name("cargo-fdr");
-    if let Err(error) = prepare(&folder, program, &tool, false) {
+    if let Err(error) = prepare(&folder, program, &tool) {
         fdr_tests::skip(&format!("tasks of mini-redis: {error}"));
         return None;
     }

@@ -32,12 +32,12 @@ impl Kind {
 }
 
 /// Puts both kinds of the program's sources below the folder, and says how many functions are marked. `tool` is
-/// `cargo-fdr`; `every` marks also what is not worth it.
+/// `cargo-fdr`.
 ///
 /// # Errors
 ///
 /// If the packages cannot be had, or marks cannot be taken out again byte for byte.
-pub fn prepare(folder: &Path, program: &Program, tool: &Path, every: bool) -> Result<usize> {
+pub fn prepare(folder: &Path, program: &Program, tool: &Path) -> Result<usize> {
     let packages = fetch(&folder.join("fetched"), program)?;
     let folder = folder.join(program.name);
     let [original, marked] = [Kind::Original, Kind::Marked].map(|kind| folder.join(kind.name()));
@@ -55,7 +55,7 @@ pub fn prepare(folder: &Path, program: &Program, tool: &Path, every: bool) -> Re
     run(cmd!(sh, "cargo generate-lockfile --quiet"))?;
     let lock = fs::copy(original.join("Cargo.lock"), marked.join("Cargo.lock"));
     lock.map_err(|error| format!("{}: {error}", marked.display()))?;
-    mark(&original, &marked, tool, every)
+    mark(&original, &marked, tool)
 }
 
 /// The folders in which cargo keeps the packages.
@@ -106,23 +106,19 @@ fn workspace(program: &Program) -> String {
 }
 
 /// Has `cargo fdr` mark the functions, after it has shown that it can take all marks out again.
-fn mark(original: &Path, marked: &Path, tool: &Path, every: bool) -> Result<usize> {
+fn mark(original: &Path, marked: &Path, tool: &Path) -> Result<usize> {
     let sh = shell()?;
     let instrument = |options: &[&str]| -> Result<String> {
         Ok(output(cmd!(sh, "{tool} fdr instrument {marked} {options...}"))?.0)
     };
     // Messages are compared by their lines.
-    let all: &[&str] = match every {
-        false => &["--same-line"],
-        true => &["--same-line", "--all"],
-    };
-    instrument(all)?;
-    instrument(&[all, &["--check"]].concat())?;
+    instrument(&["--same-line"])?;
+    instrument(&["--same-line", "--check"])?;
     instrument(&["--remove"])?;
     run(cmd!(sh, "diff --recursive --brief {original} {marked}")).map_err(|error| {
         format!("{error}: cargo fdr instrument --remove does not restore every file")
     })?;
-    let listing = instrument(all)?;
+    let listing = instrument(&["--same-line"])?;
     Ok(listing.lines().filter_map(functions).sum())
 }
 

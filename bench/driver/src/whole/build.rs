@@ -58,7 +58,7 @@ impl<'a> Build<'a> {
     /// If the sources can't be had, or do not compile.
     pub(super) fn run(&self) -> Result<Built> {
         let tool = target()?.join("release/cargo-fdr");
-        let functions = prepare(&self.folders[0], self.program, &tool, false)?;
+        let functions = prepare(&self.folders[0], self.program, &tool)?;
         self.add_ours()?;
         let programs = KINDS.map(|kind| self.folders[1].join(format!("program-{}", kind.name())));
         let (mut clean, mut touched, mut bytes) = ([0.0; 2], [0.0; 2], [0; 2]);
