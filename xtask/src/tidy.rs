@@ -16,6 +16,7 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use walkdir::{DirEntry, WalkDir};
 use xtask::Result;
 use xtask::process::root;
 
@@ -90,13 +91,10 @@ pub(crate) fn run() -> Result<()> {
 
 /// Checks every text file of a tree, and the links between its pages.
 fn tree(root: &Path) -> Result<Vec<Finding>> {
-    let mut files = Vec::new();
-    list(root, &mut files)?;
-    files.sort();
     let mut findings = Vec::new();
     let (mut paths, mut pages) = (BTreeSet::new(), Vec::new());
     let mut texts = BTreeMap::new();
-    for file in files {
+    for file in list(root)? {
         let path = file
             .strip_prefix(root)
             .unwrap_or(&file)
@@ -118,28 +116,27 @@ fn tree(root: &Path) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Lists files, except below build folders, other people's packages, and what is hidden (but for our own hidden folders).
-fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let bad = |error| format!("{}: {error}", folder.display());
-    for entry in fs::read_dir(folder).map_err(bad)? {
-        let entry = entry.map_err(bad)?;
-        let (path, name) = (entry.path(), entry.file_name());
-        let name = name.to_string_lossy();
-        // A file may vanish under a running build; a link is not followed.
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        if kind.is_file() {
-            files.push(path);
-        } else if kind.is_dir()
-            && name != "target"
-            && name != "node_modules"
-            && (!name.starts_with('.') || name == ".ci")
-        {
-            list(&path, files)?;
+/// The files below a folder, sorted; except below build folders, other people's packages, and what is hidden (but for
+/// our own hidden folder).
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_ours = |entry: &DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        let is_hidden = name.starts_with('.') && name != ".ci";
+        let is_others = matches!(&*name, "target" | "node_modules");
+        entry.depth() == 0 || entry.file_type().is_file() || !is_hidden && !is_others
+    };
+    let mut files = Vec::new();
+    for entry in WalkDir::new(folder)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(is_ours)
+    {
+        let entry = entry.map_err(|error| error.to_string())?;
+        if entry.file_type().is_file() {
+            files.push(entry.into_path());
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 #[cfg(test)]

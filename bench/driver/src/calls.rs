@@ -12,8 +12,8 @@ use crate::table::{last_line, number, table};
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Fewer than seven are a first look
-    #[arg(long, value_name = "N", default_value_t = 15, value_parser = peers::rounds)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
 }
 
 const PROGRAMS: [&str; 2] = ["floor", "fdr"];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::Result;
 
 /// Fewer rounds would not bear the word median.
-pub(crate) const MIN_ROUNDS: usize = 7;
+pub(crate) const MIN_ROUNDS: u64 = 7;
 
 /// The `key=value` words that a measured program says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,20 +70,11 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// All rounds of one configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Cell<T> {
     pub(crate) samples: Vec<T>,
     /// Why it was not measured (any further).
     pub(crate) failure: Option<String>,
-}
-
-impl<T> Default for Cell<T> {
-    fn default() -> Cell<T> {
-        Cell {
-            samples: Vec::new(),
-            failure: None,
-        }
-    }
 }
 
 impl<T> Cell<T> {
@@ -107,7 +98,8 @@ impl<T> Cell<T> {
 
 /// Measures every cell once in each round. Each round starts elsewhere, so that nothing is always measured after
 /// the same thing.
-pub(crate) fn in_rounds(rounds: usize, cells: usize, mut measure: impl FnMut(usize)) {
+pub(crate) fn in_rounds(rounds: u64, cells: usize, mut measure: impl FnMut(usize)) {
+    let rounds = rounds as usize;
     for round in 0..rounds {
         eprint!("\rround {} of {rounds} ", round + 1);
         for at in 0..cells {

@@ -48,8 +48,8 @@ const BODIES: [Body; 4] = [
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Fewer than seven are a first look, which is never kept
-    #[arg(long, value_name = "N", default_value_t = MIN_ROUNDS, value_parser = rounds)]
-    rounds: usize,
+    #[arg(long, value_name = "N", default_value_t = MIN_ROUNDS, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
     /// These alone, and the floor
     #[arg(
         long,
@@ -67,12 +67,6 @@ pub(crate) struct Options {
     /// Lints those that can be built in some seconds, without the C++ sources that some crates bring
     #[arg(long, hide = true)]
     lint: bool,
-}
-
-/// A number of rounds on the command line.
-pub(crate) fn rounds(text: &str) -> std::result::Result<usize, String> {
-    let rounds = text.parse().ok().filter(|&rounds| rounds > 0);
-    rounds.ok_or_else(|| "1 or more".to_owned())
 }
 
 #[derive(Deserialize)]
@@ -200,7 +194,7 @@ pub(crate) fn choose(folders: &[impl AsRef<str>]) -> Result<Vec<Peer>> {
 ///
 /// # Errors
 /// If the floor can't be built. Another error is in its row.
-pub(crate) fn measure(peers: &[Peer], bodies: &[Body], rounds: usize) -> Result<Vec<Row>> {
+pub(crate) fn measure(peers: &[Peer], bodies: &[Body], rounds: u64) -> Result<Vec<Row>> {
     let mut rows = prepared(peers, bodies.len())?;
     if let Some(Err(error)) = rows.first().map(|row| &row.program) {
         return Err(format!("the floor cannot be built: {error}").into());

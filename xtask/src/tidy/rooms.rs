@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
 
@@ -81,11 +81,8 @@ fn read(path: &Path) -> Result<String> {
 }
 
 pub(super) fn sources(folder: &Path) -> Result<Vec<Source>> {
-    let mut files: Vec<PathBuf> = Vec::new();
-    super::list(folder, &mut files)?;
-    files.sort();
     let mut sources = Vec::new();
-    for file in files {
+    for file in super::list(folder)? {
         let path = file.strip_prefix(folder).unwrap_or(&file);
         let path = path.to_string_lossy().into_owned();
         if path.ends_with(".rs") {

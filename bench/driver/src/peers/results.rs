@@ -17,7 +17,7 @@ pub(super) struct Findings {
     pub(super) compiler: String,
     /// At the beginning and at the end: whether others were at work.
     pub(super) load: [String; 2],
-    pub(super) rounds: usize,
+    pub(super) rounds: u64,
     pub(super) rows: Vec<Row>,
 }
 

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::figures::{Spread, Words};
 
 /// What one process measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Sample {
     /// A call of the untraced twin.
     pub(super) untraced: f64,
