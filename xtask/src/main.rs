@@ -125,7 +125,7 @@ fn run(task: Task) -> Result<()> {
             fleet::tests(check::run(tally)?)?.close()
         }
         Task::Tidy => tidy::run(),
-        Task::Deny => deny::run(Tally::default())?.close(),
+        Task::Deny => deny::run(),
         Task::Demo => demo::run(),
         Task::Dist => dist::run_all(),
         Task::Bench(Words { words }) => run_command(driver(&shell()?)?.args(words)),

@@ -20,6 +20,9 @@ const RUST: &str = "1.85.0";
 const OLD: &[&str] = &["+1.85.0"];
 const IN_USE: &[&str] = &[];
 
+/// Where a compiler's folder has the libraries of targets.
+const LIBRARIES: &str = "lib/rustlib";
+
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64";
@@ -127,10 +130,8 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
         let outcome = outcome.clone().and_then(|()| {
             let program = built()?.join(AARCH64).join("debug/examples").join(program);
             let said = records(cmd!(sh, "{EMULATOR} {program} {arguments...}"))?;
-            match said.contains(CLOCK) {
-                true => Ok(()),
-                false => Err(format!("its clock is not {CLOCK}: {said}")),
-            }
+            let is_right = said.contains(CLOCK).then_some(());
+            is_right.ok_or_else(|| format!("its clock is not {CLOCK}: {said}"))
         });
         tally.count(&format!("{program} on aarch64"), outcome);
     }
@@ -144,11 +145,6 @@ fn sysroot(toolchain: &[&str]) -> Result<PathBuf> {
     Ok(PathBuf::from(sysroot.trim()))
 }
 
-/// Where a compiler has the libraries of targets.
-fn libraries(toolchain: &[&str]) -> Result<PathBuf> {
-    Ok(sysroot(toolchain)?.join("lib/rustlib"))
-}
-
 /// Has rustup do something, if `install`.
 fn with_rustup(words: &[&str], install: bool) -> Result<()> {
     match install && on_path("rustup").is_some() {
@@ -159,7 +155,8 @@ fn with_rustup(words: &[&str], install: bool) -> Result<()> {
 
 /// Has rustup bring the standard library of a target for a compiler, if it is not there and `install`.
 fn add_target(target: &str, toolchain: &[&str], install: bool) -> Result<()> {
-    if libraries(toolchain)?.join(target).exists() {
+    let libraries = sysroot(toolchain)?.join(LIBRARIES);
+    if libraries.join(target).exists() {
         return Ok(());
     }
     with_rustup(&[toolchain, &["target", "add", target]].concat(), install)
@@ -223,7 +220,7 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     if is_missing(skips, "musl", add_target(musl, IN_USE, install))? {
         return Ok(tally);
     }
-    let libraries = libraries(IN_USE)?;
+    let libraries = sysroot(IN_USE)?.join(LIBRARIES);
     let built = built()?;
     let sh = shell()?;
     let build = |words: &str, flags: &str| {
@@ -294,10 +291,8 @@ fn records(program: Cmd<'_>) -> Result<String> {
     let (verified, _) = output(cmd!(sh, "{tool} verify {trace}"))?;
     let (information, _) = output(cmd!(sh, "{tool} info {trace}"))?;
     fs::remove_file(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
-    match verified.contains(": OK: ") {
-        true => Ok(information),
-        false => Err(format!("not whole: {verified}")),
-    }
+    let is_whole = verified.contains(": OK: ").then_some(information);
+    is_whole.ok_or_else(|| format!("not whole: {verified}"))
 }
 
 /// Whether that could not be had: then there is a line in the list of skips, in the words of the tests' own.

@@ -240,14 +240,13 @@ fn find(name: &str) -> Option<&'static Reader> {
     READERS.iter().find(|reader| reader.name == name)
 }
 
-/// Whether the reader of that name is installed.
-pub fn is_installed(name: &str) -> bool {
-    find(name).is_some_and(Reader::is_installed)
-}
-
-/// What a person types to install it.
-pub fn advice(name: &str) -> String {
-    find(name).map_or_else(String::new, Reader::advice)
+/// What a person types to install a reader, if it is not installed.
+pub fn lacking(name: &str) -> Option<String> {
+    match find(name) {
+        Some(reader) if reader.is_installed() => None,
+        Some(reader) => Some(reader.advice()),
+        None => Some(format!("{name} is not in the list of readers")),
+    }
 }
 
 impl Reader {

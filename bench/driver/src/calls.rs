@@ -4,7 +4,6 @@
 use comfy_table::Table;
 
 use crate::Result;
-use crate::figures::MIN_ROUNDS;
 use crate::peers::{self, Body, Row, spread_cell};
 use crate::program::machine;
 use crate::table::{last_line, number, table};
@@ -38,9 +37,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         machine()
     );
     println!("{}\n", figures(&rows));
-    if rounds < MIN_ROUNDS {
-        println!("Fewer than {MIN_ROUNDS} rounds do not bear the word median.");
-    }
     for row in &rows {
         for why in row.failures() {
             println!("{}: not measured: {}", row.label(), last_line(why));

@@ -12,10 +12,6 @@ use crate::Result;
 use crate::program::{self, RunCost, machine, measured, remove, stripped_bytes};
 use crate::table::table;
 
-/// Cold builds, programs and crates, beside tracing and fastrace; some minutes
-#[derive(clap::Args)]
-pub(crate) struct Options {}
-
 /// A program that has one function, which a library records.
 struct Lean {
     name: &'static str,
@@ -101,7 +97,7 @@ struct Built {
 ///
 /// # Errors
 /// If one can't be built.
-pub(crate) fn run(_: &Options) -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let folder = work_folder("bench/lean")?;
     program::build()?;
     let heads = "library | dev: s | CPU s | release: s | CPU s | stripped, kB | more, kB | crates";

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use fastrand::Rng;
 use serde::Deserialize;
 
 use crate::Result;
@@ -50,20 +51,8 @@ const WORDS: [&str; 16] = [
     "Records", "and", "nothing", "is", "lost", "stronger",
 ];
 
-/// Numbers that look like chance and are the same each time.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u32 {
-        // Knuth's MMIX generator; its upper bits are the better ones.
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005);
-        self.0 = self.0.wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as u32
-    }
-}
-
 fn texts(path: &Path) -> Result<()> {
-    let mut numbers = Numbers(1);
+    let mut numbers = Rng::with_seed(1);
     for folder in 0..FOLDERS {
         let folder = path.join(format!("folder{folder}"));
         fs::create_dir_all(&folder)?;
@@ -71,8 +60,8 @@ fn texts(path: &Path) -> Result<()> {
             let mut text = String::new();
             for line in 0..LINES {
                 let _ = write!(text, "{line}:");
-                for _ in 0..numbers.next() % 12 {
-                    let _ = write!(text, " {}", WORDS[numbers.next() as usize % WORDS.len()]);
+                for _ in 0..numbers.u32(..12) {
+                    let _ = write!(text, " {}", WORDS[numbers.usize(..WORDS.len())]);
                 }
                 text.push('\n');
             }
@@ -84,11 +73,11 @@ fn texts(path: &Path) -> Result<()> {
 
 /// A PNG of 8-bit RGB: slopes with noise, as photographs have them.
 fn picture(path: &Path, side: u32) -> Result<()> {
-    let mut numbers = Numbers(2);
+    let mut numbers = Rng::with_seed(2);
     let mut pixels = Vec::new();
     for y in 0..side {
         for x in 0..side {
-            let noise = (numbers.next() % 8) as u8;
+            let noise = numbers.u8(..8);
             let slope = |by: u32| (by * 255 / side) as u8;
             pixels.extend([
                 slope(x) ^ noise,
