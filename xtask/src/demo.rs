@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: records a real program, dumps it while it runs, and prints its report. It works on a fresh
 //! machine. Program and tool must be the ones that a user builds.
 
+use std::fs;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(crate) fn run() -> Result<()> {
         sh,
         "cargo build --release --package fdr-cli --bin fdr"
     ))?;
+    // What an earlier run left, if any.
+    let _ = fs::remove_dir_all(work_folder("demo")?);
     let (release, folder) = (target()?.join("release"), work_folder("demo")?);
 
     println!("\nRecording a program that builds an inverted index on two threads:\n");
