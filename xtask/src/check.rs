@@ -49,32 +49,29 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
 
 fn formatted() -> Result<()> {
     let sh = shell()?;
-    run_command(cmd!(sh, "cargo fmt --all --check"))?;
-    run_command(cmd!(
-        sh,
-        "cargo fmt --manifest-path fuzz/Cargo.toml --check"
-    ))?;
-    run_command(cmd!(
-        sh,
-        "cargo fmt --all --manifest-path bench/peers/Cargo.toml --check"
-    ))
+    for manifest in ["Cargo.toml", "fuzz/Cargo.toml", "bench/peers/Cargo.toml"] {
+        run_command(cmd!(
+            sh,
+            "cargo fmt --all --manifest-path {manifest} --check"
+        ))?;
+    }
+    Ok(())
 }
 
 fn linted() -> Result<()> {
     let sh = shell()?;
-    run_command(cmd!(
-        sh,
-        "cargo clippy --workspace --all-targets --quiet -- -D warnings"
-    ))?;
-    // The crate with the recorder's features. In a build of the workspace it has all features.
-    run_command(cmd!(
-        sh,
-        "cargo clippy --package fdr-formats --no-default-features --quiet -- -D warnings"
-    ))?;
-    run_command(cmd!(
-        sh,
-        "cargo clippy --package fdr --quiet -- -D warnings"
-    ))?;
+    for packages in [
+        "--workspace --all-targets",
+        // The crate with the recorder's features. In a build of the workspace it has all features.
+        "--package fdr-formats --no-default-features",
+        "--package fdr",
+    ] {
+        let packages = packages.split(' ');
+        run_command(cmd!(
+            sh,
+            "cargo clippy {packages...} --quiet -- -D warnings"
+        ))?;
+    }
     // The fuzzing program is a workspace of its own, which nothing else builds here.
     let fuzzer = cmd!(
         sh,

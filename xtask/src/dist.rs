@@ -23,10 +23,9 @@ pub(crate) fn run_all() -> Result<()> {
     }
     let bin = dist.join("bin");
     fs::create_dir_all(&bin).map_err(named)?;
-    let tool = bin.join("fdr");
-    fs::copy(target()?.join("release/fdr"), &tool).map_err(named)?;
-    fs::copy(target()?.join("release/cargo-fdr"), bin.join("cargo-fdr")).map_err(named)?;
-    for tool in [tool, bin.join("cargo-fdr")] {
+    for name in ["fdr", "cargo-fdr"] {
+        let tool = bin.join(name);
+        fs::copy(target()?.join("release").join(name), &tool).map_err(named)?;
         run(cmd!(sh, "{tool} generate {dist}"))?;
     }
     println!(

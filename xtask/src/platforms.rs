@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use xshell::{Cmd, Shell, cmd};
 
-use crate::test::{PLAIN_FORMATS, Tally, once, suites};
+use crate::test::{PLAIN_FORMATS, Tally, copy_manifest, once, suites};
 use xtask::Result;
 use xtask::process::{
     build_tested, on_path, output, root, run as run_command, shell, target, work_folder,
@@ -19,6 +19,9 @@ const RUST: &str = "1.85.0";
 /// What chooses it on a command line of rustup's, and what chooses the compiler in use.
 const OLD: &[&str] = &["+1.85.0"];
 const IN_USE: &[&str] = &[];
+
+/// Where a compiler's folder has the libraries of targets.
+const LIBRARIES: &str = "lib/rustlib";
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
@@ -83,8 +86,8 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     let sh = shell()?;
     run_command(once(build_tested(&sh)))?;
     tally.add(with_musl(install, skips)?);
-    if let Err(why) = add_old_compiler(install) {
-        skip(skips, &format!("Rust {RUST}, and aarch64: {why}"))?;
+    let what = format!("Rust {RUST}, and aarch64");
+    if is_missing(skips, &what, add_old_compiler(install))? {
         return Ok(tally);
     }
     let old = old_compiler()?;
@@ -94,18 +97,15 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
          --package fdr-formats --package fdr-tracing --package fdr-parking-lot"
     )));
     tally.count(&format!("Rust {RUST}"), checked);
-    if let Err(why) = add_target(AARCH64, OLD, install) {
-        skip(
-            skips,
-            &format!("aarch64: its standard library is missing: {why}"),
-        )?;
+    let installed = |name| {
+        let found = on_path(name).map(drop);
+        found.ok_or_else(|| format!("{name} is not installed"))
+    };
+    let needed = add_target(AARCH64, OLD, install)
+        .and_then(|()| installed(LINKER))
+        .and_then(|()| installed(EMULATOR));
+    if is_missing(skips, "aarch64", needed)? {
         return Ok(tally);
-    }
-    for needed in [LINKER, EMULATOR] {
-        if on_path(needed).is_none() {
-            skip(skips, &format!("aarch64: {needed} is not installed"))?;
-            return Ok(tally);
-        }
     }
     for (name, why) in NOT_EMULATED {
         println!("not run on aarch64: {name}: {why}");
@@ -130,10 +130,8 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
         let outcome = outcome.clone().and_then(|()| {
             let program = built()?.join(AARCH64).join("debug/examples").join(program);
             let said = records(cmd!(sh, "{EMULATOR} {program} {arguments...}"))?;
-            match said.contains(CLOCK) {
-                true => Ok(()),
-                false => Err(format!("its clock is not {CLOCK}: {said}")),
-            }
+            let is_right = said.contains(CLOCK).then_some(());
+            is_right.ok_or_else(|| format!("its clock is not {CLOCK}: {said}"))
         });
         tally.count(&format!("{program} on aarch64"), outcome);
     }
@@ -147,11 +145,6 @@ fn sysroot(toolchain: &[&str]) -> Result<PathBuf> {
     Ok(PathBuf::from(sysroot.trim()))
 }
 
-/// Where a compiler has the libraries of targets.
-fn libraries(toolchain: &[&str]) -> Result<PathBuf> {
-    Ok(sysroot(toolchain)?.join("lib/rustlib"))
-}
-
 /// Has rustup do something, if `install`.
 fn with_rustup(words: &[&str], install: bool) -> Result<()> {
     match install && on_path("rustup").is_some() {
@@ -162,10 +155,12 @@ fn with_rustup(words: &[&str], install: bool) -> Result<()> {
 
 /// Has rustup bring the standard library of a target for a compiler, if it is not there and `install`.
 fn add_target(target: &str, toolchain: &[&str], install: bool) -> Result<()> {
-    if libraries(toolchain)?.join(target).exists() {
+    let libraries = sysroot(toolchain)?.join(LIBRARIES);
+    if libraries.join(target).exists() {
         return Ok(());
     }
     with_rustup(&[toolchain, &["target", "add", target]].concat(), install)
+        .map_err(|why| format!("its standard library is missing: {why}"))
 }
 
 /// Has rustup bring the oldest compiler, if it is not there and `install`.
@@ -190,11 +185,7 @@ fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
         work_folder("platforms")?.join("elsewhere"),
     );
     for target in ELSEWHERE {
-        if let Err(why) = add_target(target, IN_USE, install) {
-            skip(
-                skips,
-                &format!("{target}: its standard library is missing: {why}"),
-            )?;
+        if is_missing(skips, target, add_target(target, IN_USE, install))? {
             continue;
         }
         let crates = cmd!(
@@ -213,16 +204,11 @@ fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
 
 /// A copy of the program with each form of the attribute, whose lock file is not in the tree.
 fn portable_program() -> Result<PathBuf> {
-    let copy = work_folder("platforms")?.join("portable");
     let original = root().join("tests/programs/portable");
-    let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
-    fs::create_dir_all(copy.join("src")).map_err(failed)?;
-    let manifest = fs::read_to_string(original.join("Cargo.toml")).map_err(failed)?;
-    let runtime = root().join("runtime").display().to_string();
-    let manifest = manifest.replace("../../../runtime", &runtime);
-    fs::write(copy.join("Cargo.toml"), manifest).map_err(failed)?;
+    let copy = copy_manifest(&original, &work_folder("platforms")?.join("portable"))?;
     let main = "src/main.rs";
-    fs::copy(original.join(main), copy.join(main)).map_err(failed)?;
+    fs::copy(original.join(main), copy.join(main))
+        .map_err(|error| format!("{}: {error}", copy.display()))?;
     Ok(copy)
 }
 
@@ -231,14 +217,10 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
     let arch = std::env::consts::ARCH;
     let musl = &format!("{arch}-unknown-linux-musl");
-    if let Err(why) = add_target(musl, IN_USE, install) {
-        skip(
-            skips,
-            &format!("musl: its standard library is missing: {why}"),
-        )?;
+    if is_missing(skips, "musl", add_target(musl, IN_USE, install))? {
         return Ok(tally);
     }
-    let libraries = libraries(IN_USE)?;
+    let libraries = sysroot(IN_USE)?.join(LIBRARIES);
     let built = built()?;
     let sh = shell()?;
     let build = |words: &str, flags: &str| {
@@ -309,16 +291,16 @@ fn records(program: Cmd<'_>) -> Result<String> {
     let (verified, _) = output(cmd!(sh, "{tool} verify {trace}"))?;
     let (information, _) = output(cmd!(sh, "{tool} info {trace}"))?;
     fs::remove_file(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
-    match verified.contains(": OK: ") {
-        true => Ok(information),
-        false => Err(format!("not whole: {verified}")),
-    }
+    let is_whole = verified.contains(": OK: ").then_some(information);
+    is_whole.ok_or_else(|| format!("not whole: {verified}"))
 }
 
-/// A line for the list of skips, in the words of the tests' own.
-fn skip(skips: &Path, what: &str) -> Result<()> {
-    let line = format!("SKIPPED: {what}\n");
+/// Whether that could not be had: then there is a line in the list of skips, in the words of the tests' own.
+fn is_missing(skips: &Path, what: &str, had: Result<()>) -> Result<bool> {
+    let Err(why) = had else { return Ok(false) };
+    let line = format!("SKIPPED: {what}: {why}\n");
     let file = OpenOptions::new().append(true).create(true).open(skips);
     file.and_then(|mut file| file.write_all(line.as_bytes()))
-        .map_err(|error| format!("cannot append to {}: {error}", skips.display()))
+        .map_err(|error| format!("cannot append to {}: {error}", skips.display()))?;
+    Ok(true)
 }

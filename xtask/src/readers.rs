@@ -20,7 +20,7 @@ struct Reader {
     name: &'static str,
     sign: Sign,
     origin: Origin,
-    /// The commands whose tests need it.
+    /// The commands whose tests need it; the benches ask for the others.
     suites: &'static [Suite],
     what_for: &'static str,
 }
@@ -168,6 +168,22 @@ const READERS: &[Reader] = &[
         what_for: "instructions of calls, readers and writers, counted",
     },
     Reader {
+        name: "uftrace",
+        sign: Sign::Shell("command -v uftrace && command -v gcc"),
+        origin: Origin::Debian(&["uftrace", "gcc"]),
+        suites: &[],
+        what_for: "what uftrace costs",
+    },
+    Reader {
+        name: "LTTng",
+        sign: Sign::Shell(
+            "command -v lttng && command -v lttng-sessiond && command -v gcc && ls /usr/lib/*/liblttng-ust-cyg-profile-fast.so.1",
+        ),
+        origin: Origin::Debian(&["lttng-tools", "liblttng-ust1", "gcc"]),
+        suites: &[],
+        what_for: "what LTTng costs",
+    },
+    Reader {
         name: "Go",
         sign: Sign::Program(&["go"]),
         origin: Origin::Debian(&["golang-go"]),
@@ -219,6 +235,19 @@ const READERS: &[Reader] = &[
         what_for: "files of fdr-fleet in a bucket",
     },
 ];
+
+fn find(name: &str) -> Option<&'static Reader> {
+    READERS.iter().find(|reader| reader.name == name)
+}
+
+/// What a person types to install a reader, if it is not installed.
+pub fn lacking(name: &str) -> Option<String> {
+    match find(name) {
+        Some(reader) if reader.is_installed() => None,
+        Some(reader) => Some(reader.advice()),
+        None => Some(format!("{name} is not in the list of readers")),
+    }
+}
 
 impl Reader {
     fn is_installed(&self) -> bool {
@@ -316,7 +345,7 @@ pub fn prepare(install: bool, suite: Suite) -> Result<()> {
 ///
 /// If the log cannot be written.
 pub fn provide(name: &str) -> Result<bool> {
-    let Some(reader) = READERS.iter().find(|reader| reader.name == name) else {
+    let Some(reader) = find(name) else {
         return Ok(on_path(name).is_some());
     };
     if !reader.is_installed() {
@@ -330,22 +359,6 @@ pub fn provide(name: &str) -> Result<bool> {
         }
     }
     Ok(reader.is_installed())
-}
-
-/// Installs Debian's packages.
-///
-/// # Errors
-///
-/// If this is not root on a Debian-like system, or the log cannot be written. If a package cannot be installed, a line
-/// says so.
-pub fn install_debian(packages: &[&str]) -> Result<()> {
-    if !may_install_packages() {
-        let packages = packages.join(" ");
-        return Err(format!(
-            "only root on a Debian-like system can install: {packages}"
-        ));
-    }
-    install_packages(packages, &new_log()?)
 }
 
 fn print_error(result: Result<()>) {

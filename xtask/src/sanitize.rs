@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::builder::PossibleValuesParser;
 use xshell::{Cmd, Shell, cmd};
 
 use crate::test::PLAIN_FORMATS;
@@ -70,13 +71,8 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// None: both
-    sanitizers: Vec<Which>,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum Which {
-    Thread,
-    Address,
+    #[arg(value_parser = PossibleValuesParser::new([THREAD.name, ADDRESS.name]))]
+    sanitizers: Vec<String>,
 }
 
 /// Runs the sanitizers that are named, else all.
@@ -85,14 +81,10 @@ enum Which {
 ///
 /// If something was found, or a sanitizer does not find what it must.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let named = match options.sanitizers.as_slice() {
-        [] => &[Which::Thread, Which::Address],
-        named => named,
-    };
-    for which in named {
-        match which {
-            Which::Thread => THREAD.run()?,
-            Which::Address => ADDRESS.run()?,
+    let named = &options.sanitizers;
+    for sanitizer in [THREAD, ADDRESS] {
+        if named.is_empty() || named.iter().any(|name| name == sanitizer.name) {
+            sanitizer.run()?;
         }
     }
     Ok(())

@@ -246,10 +246,10 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
         "cargo test {TESTED...} --lib --test main --no-fail-fast -- {REST}"
     ));
     let benches = once(cmd!(sh, "cargo test {BENCHES...} --no-fail-fast"));
-    // A workspace of its own: what the peers are measured by.
+    // A workspace of its own: what the peers are measured by, and their floor.
     let harness = cmd!(
         sh,
-        "cargo test --locked --manifest-path bench/peers/Cargo.toml --package peer-harness"
+        "cargo test --locked --manifest-path bench/peers/Cargo.toml --package peer-harness --package peer-floor"
     );
     let mut tally = Tally::default();
     // These start no other programs.
@@ -309,18 +309,13 @@ const OF_OTHERS: [&str; 3] = ["combinators", "tokio_spans", "tokio_tasks"];
 
 /// Fetches what these packages need, in copies of them. What cannot be fetched is skipped by its test.
 fn fetch_sources() -> Result<()> {
-    let workspace = root();
     for name in OF_OTHERS {
-        let folder = work_folder("xtask")?.join(name);
+        let original = root().join("tests/programs").join(name);
+        let folder = copy_manifest(&original, &work_folder("xtask")?.join(name))?;
         let bad = |error: std::io::Error| format!("{}: {error}", folder.display());
-        let original = workspace.join("tests/programs").join(name);
-        let manifest = std::fs::read_to_string(original.join("Cargo.toml")).map_err(bad)?;
-        let manifest = manifest.replace("../../..", &workspace.to_string_lossy());
-        std::fs::create_dir_all(folder.join("src")).map_err(bad)?;
-        std::fs::write(folder.join("Cargo.toml"), manifest).map_err(bad)?;
         std::fs::write(folder.join("src/main.rs"), "fn main() {}\n").map_err(bad)?;
         // The versions of the workspace, where it has any.
-        std::fs::copy(workspace.join("Cargo.lock"), folder.join("Cargo.lock")).map_err(bad)?;
+        std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock")).map_err(bad)?;
         let sh = shell_in(&folder)?;
         if let Err(error) = output(cmd!(sh, "cargo fetch --quiet")) {
             eprintln!("xtask: {error}");
@@ -329,17 +324,14 @@ fn fetch_sources() -> Result<()> {
     Ok(())
 }
 
-/// The part of [`rest`] about other platforms.
-///
-/// # Errors
-///
-/// Like [`usual`].
-pub(crate) fn other_platforms() -> Result<Tally> {
-    readers::prepare(true, Suite::Rest)?;
-    let skips = skip_list()?;
-    let mut tally = platforms::run(true, &skips)?;
-    tally.print_skips(&listed(&skips)?, None);
-    Ok(tally)
+/// Copies the manifest of a package of `tests/programs`, which uses the same crates of ours from there.
+pub(crate) fn copy_manifest(original: &Path, folder: &Path) -> Result<PathBuf> {
+    let bad = |error: std::io::Error| format!("{}: {error}", folder.display());
+    let manifest = std::fs::read_to_string(original.join("Cargo.toml")).map_err(bad)?;
+    let manifest = manifest.replace("../../..", &root().to_string_lossy());
+    std::fs::create_dir_all(folder.join("src")).map_err(bad)?;
+    std::fs::write(folder.join("Cargo.toml"), manifest).map_err(bad)?;
+    Ok(folder.to_owned())
 }
 
 /// The file to which tests append what they skip, empty.

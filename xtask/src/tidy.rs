@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: the rules that the compiler does not know. They are about dependencies between crates and
-//! between rooms, entry points of the recorder, circles of imports in the page, the places of unsafe code, file heads, test files that no program
-//! includes, and links between pages. Each finding names the place and what to do. Rules are functions of text, so that
-//! each has a test with a tree that breaks it.
+//! between rooms, entry points of the recorder, circles of imports in the page, the places of unsafe code, file heads,
+//! test files that no program includes, and links between pages. Each finding names the place and what to do. Rules are
+//! functions of text, so that each has a test with a tree that breaks it.
 
 mod crates;
 mod entry_points;
@@ -16,8 +16,26 @@ use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use walkdir::{DirEntry, WalkDir};
 use xtask::Result;
 use xtask::process::root;
+
+/// The page that has the tables of crates and of rooms.
+const PAGE: &str = "ARCHITECTURE.md";
+
+/// The cells of each row of a page's table, whose head begins with `head`.
+fn table_rows<'a>(page: &'a str, head: &str) -> Vec<Vec<&'a str>> {
+    let lines = page.lines().skip_while(|line| !line.starts_with(head));
+    // The second line is the rule below the head.
+    let rows = lines.skip(2).map_while(|line| line.strip_prefix('|'));
+    let is_mark = |letter| letter == ' ' || letter == '`';
+    rows.map(|row| {
+        row.split('|')
+            .map(|cell| cell.trim_matches(is_mark))
+            .collect()
+    })
+    .collect()
+}
 
 /// One breach of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,11 +73,13 @@ impl fmt::Display for Finding {
 ///
 /// If there is one, or a file or the crates' graph cannot be read.
 pub(crate) fn run() -> Result<()> {
-    let mut findings = tree(&root())?;
-    findings.extend(rooms::check(&root())?);
-    findings.extend(entry_points::check(&root())?);
-    findings.extend(page::check(&root())?);
-    findings.extend(crates::check(&root())?);
+    let root = root();
+    let page = fs::read_to_string(root.join(PAGE)).map_err(|error| format!("{PAGE}: {error}"))?;
+    let mut findings = tree(&root)?;
+    findings.extend(rooms::check(&root, &page)?);
+    findings.extend(entry_points::check(&root)?);
+    findings.extend(page::check(&root)?);
+    findings.extend(crates::check(&root, &page)?);
     for finding in &findings {
         println!("{finding}");
     }
@@ -71,13 +91,10 @@ pub(crate) fn run() -> Result<()> {
 
 /// Checks every text file of a tree, and the links between its pages.
 fn tree(root: &Path) -> Result<Vec<Finding>> {
-    let mut files = Vec::new();
-    list(root, &mut files)?;
-    files.sort();
     let mut findings = Vec::new();
     let (mut paths, mut pages) = (BTreeSet::new(), Vec::new());
     let mut texts = BTreeMap::new();
-    for file in files {
+    for file in list(root)? {
         let path = file
             .strip_prefix(root)
             .unwrap_or(&file)
@@ -99,28 +116,27 @@ fn tree(root: &Path) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Lists files, except below build folders, other people's packages, and what is hidden (but for our own hidden folders).
-fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
-    let bad = |error| format!("{}: {error}", folder.display());
-    for entry in fs::read_dir(folder).map_err(bad)? {
-        let entry = entry.map_err(bad)?;
-        let (path, name) = (entry.path(), entry.file_name());
-        let name = name.to_string_lossy();
-        // A file may vanish under a running build; a link is not followed.
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
-        if kind.is_file() {
-            files.push(path);
-        } else if kind.is_dir()
-            && name != "target"
-            && name != "node_modules"
-            && (!name.starts_with('.') || name == ".ci")
-        {
-            list(&path, files)?;
+/// The files below a folder, sorted; except below build folders, other people's packages, and what is hidden (but for
+/// our own hidden folder).
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let is_ours = |entry: &DirEntry| {
+        let name = entry.file_name().to_string_lossy();
+        let is_hidden = name.starts_with('.') && name != ".ci";
+        let is_others = matches!(&*name, "target" | "node_modules");
+        entry.depth() == 0 || entry.file_type().is_file() || !is_hidden && !is_others
+    };
+    let mut files = Vec::new();
+    for entry in WalkDir::new(folder)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(is_ours)
+    {
+        let entry = entry.map_err(|error| error.to_string())?;
+        if entry.file_type().is_file() {
+            files.push(entry.into_path());
         }
     }
-    Ok(())
+    Ok(files)
 }
 
 #[cfg(test)]

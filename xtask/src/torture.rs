@@ -181,11 +181,9 @@ fn torture(options: &Options) -> Result<Tally> {
     let profile = if options.release { "release" } else { "debug" };
     let sh = shell()?;
     let build = if options.release {
-        let programs = PROGRAMS.into_iter().flat_map(|program| ["--bin", program]);
-        cmd!(
-            sh,
-            "cargo build --quiet --release --package fdr-tests {programs...}"
-        )
+        let programs = PROGRAMS.map(|program| format!("--bin={program}"));
+        let build = cmd!(sh, "cargo build --quiet --release --package fdr-tests");
+        build.args(programs)
     } else {
         once(build_tested(&sh))
     };
@@ -198,11 +196,8 @@ fn torture(options: &Options) -> Result<Tally> {
     print!("\n{}", table(&rows));
     let mut tally = Tally::default();
     for (case, row) in rows {
-        let outcome = if row.good {
-            Ok(())
-        } else {
-            Err("see the table".to_owned())
-        };
+        let outcome = row.good.then_some(());
+        let outcome = outcome.ok_or_else(|| "see the table".to_owned());
         tally.count(&format!("torture {}", case.name), outcome);
     }
     Ok(tally)

@@ -6,6 +6,7 @@ mod callgrind;
 mod outcome;
 mod rule;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -19,8 +20,6 @@ use xtask::programs::{Kind, PROGRAMS, Program, prepare};
 
 /// Rings of a process, so that hundreds of test threads leave traces of a moderate size.
 const MEMORY: &str = "256M";
-/// Traces that one `fdr verify` is given.
-const AT_ONCE: usize = 64;
 
 /// Other people's programs as `cargo fdr` marks them: their tests without it, off and on, and clippy's warnings
 ///
@@ -31,27 +30,15 @@ pub(crate) struct Options {
     /// None: all of them
     #[arg(value_name = "PROGRAM", value_parser = program_parser())]
     programs: Vec<&'static Program>,
-    /// Also in the profile `release`
-    #[arg(long)]
-    release: bool,
-    /// Leaves out clippy's warnings
-    #[arg(long)]
-    no_clippy: bool,
     /// Only clippy's warnings: no tests, which take most of the time
-    #[arg(long, conflicts_with_all = ["no_clippy", "release"])]
-    clippy: bool,
-    /// Marks each function, also those that are not worth it: more forms of code meet the attribute
     #[arg(long)]
-    all: bool,
+    clippy: bool,
     /// Only marks the sources and takes the marks out again: every byte must be restored
     #[arg(long)]
     sources: bool,
     /// Only has callgrind count their functions: those that are left out must be short (needs valgrind)
     #[arg(long)]
     rule: bool,
-    /// mini-redis under load: the figures of its tasks against those of its clients, and the dump of a slow command
-    #[arg(long, exclusive = true)]
-    tasks: bool,
     /// A service with one planted slow call, of seven causes and without one, on N seeds each: what `fdr slow` says
     /// first. N is 20 by default. Needs a quiet machine; N times half a minute
     #[arg(long, value_name = "N", exclusive = true, num_args = 0..=1, default_missing_value = "20",
@@ -86,13 +73,6 @@ fn planted(seeds: u64) -> Result<()> {
 /// If anything differs from the unmarked program's, a trace does not verify, or sources cannot be had.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let sh = shell()?;
-    if options.tasks {
-        // A test of the rest, with its figures.
-        return run_command(cmd!(
-            sh,
-            "cargo test --quiet --package fdr-tests --test main the_rest::mini_redis -- --nocapture"
-        ));
-    }
     if let Some(seeds) = options.planted {
         return planted(seeds);
     }
@@ -105,7 +85,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let tool = target()?.join("debug/cargo-fdr");
     if options.sources {
         for program in &programs {
-            let marked = prepare(&folder, program, &tool, options.all)?;
+            let marked = prepare(&folder, program, &tool)?;
             println!(
                 "{}: {marked} functions marked; every byte restored",
                 program.name
@@ -139,7 +119,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
 }
 
-/// Tries a program, and prints a row for each profile.
+/// Tries a program, and prints its rows.
 fn one(
     folder: &Path,
     tool: &Path,
@@ -147,24 +127,16 @@ fn one(
     options: &Options,
     differences: &mut Vec<String>,
 ) -> Result<()> {
-    let marked = prepare(folder, program, tool, options.all)?;
-    let trial = |profile| Trial {
+    let marked = prepare(folder, program, tool)?;
+    let trial = Trial {
         folder: folder.join(program.name),
         build: folder.join("build"),
         program,
-        profile,
     };
-    let profiles: &[&str] = match (options.clippy, options.release) {
-        (true, _) => &[],
-        (_, true) => &["", "--release"],
-        (_, false) => &[""],
-    };
-    for profile in profiles {
-        println!("{}", trial(profile).tests(marked, differences)?);
+    if !options.clippy {
+        println!("{}", trial.tests(marked, differences)?);
     }
-    if !options.no_clippy {
-        println!("{}", trial("").clippy(differences)?);
-    }
+    println!("{}", trial.clippy(differences)?);
     Ok(())
 }
 
@@ -172,7 +144,7 @@ fn one(
 fn rules(folder: &Path, tool: &Path, programs: &[&Program]) -> Result<()> {
     let mut bad = Vec::new();
     for program in programs {
-        prepare(folder, program, tool, false)?;
+        prepare(folder, program, tool)?;
         let judged = rule::run_program(&folder.join(program.name), &folder.join("build"), program);
         bad.extend(judged.err());
     }
@@ -182,12 +154,11 @@ fn rules(folder: &Path, tool: &Path, programs: &[&Program]) -> Result<()> {
     }
 }
 
-/// A program in one profile.
+/// A program, its folder, and the target folder of all programs.
 struct Trial<'a> {
     folder: PathBuf,
     build: PathBuf,
     program: &'a Program,
-    profile: &'static str,
 }
 
 impl Trial<'_> {
@@ -208,20 +179,14 @@ impl Trial<'_> {
         let on = self.outcome(Kind::Marked, Some(&traces))?;
         for (what, outcome) in [("off", &off), ("on", &on)] {
             for line in original.differences(outcome) {
-                let Program { name, .. } = self.program;
-                differences.push(format!("{name} {} {what}: {line}", self.profile));
+                differences.push(format!("{} {what}: {line}", self.program.name));
             }
         }
         let (count, bad) = self.verify(&traces)?;
         differences.extend(bad);
         let _ = fs::remove_dir_all(&traces);
-        let profile = if self.profile.is_empty() {
-            "dev"
-        } else {
-            "release"
-        };
         Ok(format!(
-            "{:<18} {profile:<8} {marked:>9} {:>26} {:>26} {:>26} {count:>14}",
+            "{:<18} tests    {marked:>9} {:>26} {:>26} {:>26} {count:>14}",
             self.program.name,
             original.to_string(),
             off.to_string(),
@@ -232,11 +197,7 @@ impl Trial<'_> {
     /// What the tests say, and the program's run, if there is one.
     fn outcome(&self, kind: Kind, traces: Option<&Path>) -> Result<Outcome> {
         let sh = self.shell(kind)?;
-        let options = || {
-            [self.program.tests, self.profile]
-                .into_iter()
-                .flat_map(str::split_whitespace)
-        };
+        let options = || self.program.tests.split_whitespace();
         let arguments = options();
         // A build has tests of another kind: the programs that it runs must not record.
         run_command(cmd!(
@@ -257,12 +218,10 @@ impl Trial<'_> {
         let (success, text) = self.run_logged(tests, b"", &format!("{log}-test"))?;
         let mut outcome = Outcome::parse(success, &text);
         if let Some((arguments, input)) = self.program.run {
-            let arguments = [self.profile, arguments]
-                .into_iter()
-                .flat_map(str::split_whitespace);
+            let arguments = arguments.split_whitespace();
             let run = cmd!(sh, "cargo run --quiet {arguments...}");
             let (success, text) = self.run_logged(run, input, &format!("{log}-run"))?;
-            outcome.add_run(success, text);
+            outcome.add_run(success, &text);
         }
         Ok(outcome)
     }
@@ -281,28 +240,19 @@ impl Trial<'_> {
     }
 
     /// How many traces there are, and what `fdr verify` has against any.
-    fn verify(&self, folder: &Path) -> Result<(usize, Vec<String>)> {
-        let mut traces = Vec::new();
-        for entry in fs::read_dir(folder).into_iter().flatten() {
-            let path = entry
-                .map_err(|error| format!("{}: {error}", folder.display()))?
-                .path();
-            if path.extension().is_some_and(|extension| extension == "fdr") {
-                traces.push(path);
-            }
-        }
-        traces.sort();
-        let mut bad = Vec::new();
+    fn verify(&self, folder: &Path) -> Result<(usize, Option<String>)> {
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let traces = files.filter(|file| file.path().extension() == Some(OsStr::new("fdr")));
+        let count = traces.count();
         let (sh, tool) = (shell()?, target()?.join("debug/fdr"));
-        for some in traces.chunks(AT_ONCE) {
-            if let Err(said) = output(cmd!(sh, "{tool} verify {some...}")) {
-                bad.push(format!("{}: fdr verify: {said}", self.program.name));
-            }
-        }
-        if traces.is_empty() {
-            bad.push(format!("{}: no trace was written", self.program.name));
-        }
-        Ok((traces.len(), bad))
+        let bad = match count {
+            0 => Some("no trace was written".to_owned()),
+            _ => output(cmd!(sh, "{tool} verify --quiet {folder}")).err(),
+        };
+        Ok((
+            count,
+            bad.map(|bad| format!("{}: {bad}", self.program.name)),
+        ))
     }
 
     /// Compares clippy's warnings, pedantic ones too. Those that are gone are counted, because the
@@ -335,7 +285,7 @@ impl Trial<'_> {
         );
         let gone = new_lines(&marked, &original).len();
         Ok(format!(
-            "{name:<12} clippy   {:>36} {:>26} {:>26}",
+            "{name:<18} clippy   {:>36} {:>26} {:>26}",
             format!("{} warnings", original.len()),
             format!("{} new, {gone} gone", new.len()),
             ""

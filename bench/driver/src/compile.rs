@@ -8,16 +8,14 @@
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
 
 use clap::ValueEnum;
-use xshell::cmd;
 use xtask::process::{output, root, shell_in, work_folder};
 
 use crate::Result;
 use crate::figures::median;
-use crate::program::machine;
-use crate::table::Table;
+use crate::program::{self, RunCost, machine, measured};
+use crate::table::table;
 
 const ROUNDS: usize = 5;
 /// Functions of a module.
@@ -64,8 +62,9 @@ enum Profile {
 /// If they can't be written or do not compile.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let folder = work_folder("bench/compile")?;
+    program::build()?;
     let heads = "profile | body | untraced | guarded | traced | ratio | CPU: untraced | guarded | traced | ratio";
-    let mut table = Table::new(heads);
+    let mut table = table(heads);
     let bodies = Body::value_variants().iter();
     for &body in bodies.filter(|&&body| options.body.is_none_or(|wanted| wanted == body)) {
         let twins = TWINS.map(|twin| folder.join(format!("{body:?}-{}", twin as u8)));
@@ -85,56 +84,42 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 }
             }
             let names = [format!("{profile:?}"), format!("{body:?}")];
-            table.add(names.into_iter().chain(row(&took)));
+            table.add_row(names.into_iter().chain(row(&took)));
         }
     }
     println!(
-        "{}; a crate of {} functions, medians of {ROUNDS} builds in turn, s\n\n{}",
+        "{}; a crate of {} functions, medians of {ROUNDS} builds in turn, s\n\n{table}",
         machine(),
-        options.functions,
-        table.text()
+        options.functions
     );
     Ok(fs::remove_dir_all(&folder)?)
 }
 
 /// Seconds and seconds of CPU of each twin, and the ratios of the traced one's to the untraced one's.
-fn row(took: &[Vec<[f64; 2]>; 3]) -> Vec<String> {
-    let measure = |which: usize| {
-        let [untraced, guarded, traced] = took
-            .each_ref()
-            .map(|all| median(all.iter().map(|took| took[which])));
+fn row(took: &[Vec<RunCost>; 3]) -> Vec<String> {
+    let measure = |of: fn(&RunCost) -> f64| {
+        let medians = took.each_ref().map(|all| median(all.iter().map(of)));
+        let [untraced, guarded, traced] = medians;
         [untraced, guarded, traced, traced / untraced].map(|value| format!("{value:.2}"))
     };
-    [measure(0), measure(1)].concat()
+    [
+        measure(|took| took.seconds),
+        measure(|took| took.cpu_seconds),
+    ]
+    .concat()
 }
 
-/// Seconds, and seconds of CPU, that the crate alone took.
-fn build(path: &Path, profile: Profile) -> Result<[f64; 2]> {
+/// What the crate alone took.
+fn build(path: &Path, profile: Profile) -> Result<RunCost> {
     let touched = path.join("src/lib.rs");
     fs::write(&touched, fs::read_to_string(&touched)? + "\n")?;
     let sh = shell_in(path)?;
     sh.set_var("CARGO_INCREMENTAL", "0");
     sh.set_var("CARGO_TARGET_DIR", path.join("target"));
     let release = (profile == Profile::Release).then_some("--release");
-    let (since, before) = (Instant::now(), childrens_seconds()?);
-    output(cmd!(sh, "cargo build --quiet --offline {release...}"))?;
-    Ok([since.elapsed().as_secs_f64(), childrens_seconds()? - before])
-}
-
-/// CPU time of all child processes that have ended and were waited for, and of their own children.
-pub(crate) fn childrens_seconds() -> Result<f64> {
-    let ticks = childrens_ticks(&fs::read_to_string("/proc/self/stat")?)
-        .ok_or("/proc/self/stat: no times in it")?;
-    // Linux shows programs ticks of 10 ms, whatever its own are.
-    Ok(ticks as f64 / 100.0)
-}
-
-fn childrens_ticks(stat: &str) -> Option<u64> {
-    // The program's name, in parentheses, may hold anything. Behind it come fields 3, 4, ….
-    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
-    let user: u64 = fields.nth(16 - 3)?.parse().ok()?;
-    let system: u64 = fields.next()?.parse().ok()?;
-    Some(user + system)
+    let cargo = measured(&sh)?.args(["cargo", "build", "--quiet", "--offline"]);
+    let (_, log) = output(cargo.args(release))?;
+    RunCost::parse(&log)
 }
 
 fn generate(path: &Path, functions: u32, body: Body, twin: Twin) -> Result<()> {
@@ -223,18 +208,19 @@ mod tests {
 
     #[test]
     fn ratios_are_those_of_medians() {
-        let all = [vec![[10.0, 20.0]], vec![[11.0, 21.0]], vec![[12.5, 30.0]]];
+        let took = |seconds, cpu_seconds| RunCost {
+            seconds,
+            cpu_seconds,
+            peak_mib: 0.0,
+        };
+        let all = [
+            vec![took(10.0, 20.0)],
+            vec![took(11.0, 21.0)],
+            vec![took(12.5, 30.0)],
+        ];
         let wanted = [
             "10.00", "11.00", "12.50", "1.25", "20.00", "21.00", "30.00", "1.50",
         ];
         assert_eq!(row(&all), wanted);
-    }
-
-    #[test]
-    fn times_of_children_stand_behind_the_name() {
-        let stat = "7 (a) 1 (b) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19";
-        assert_eq!(childrens_ticks(stat), Some(16 + 17));
-        assert_eq!(childrens_ticks("7 (a) S 4"), None);
-        assert_eq!(childrens_ticks(""), None);
     }
 }

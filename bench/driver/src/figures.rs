@@ -2,12 +2,10 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
-
 use crate::Result;
 
 /// Fewer rounds would not bear the word median.
-pub(crate) const MIN_ROUNDS: usize = 7;
+pub(crate) const MIN_ROUNDS: u64 = 7;
 
 /// The `key=value` words that a measured program says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,35 +35,18 @@ impl Words {
             .ok_or_else(|| format!("the measured program did not say {key}"))?)
     }
 
-    /// What one key is more than another.
-    pub(crate) fn over(&self, key: &str, than: &str) -> Option<f64> {
-        Some(self.find(key)? - self.find(than)?)
-    }
-
     /// One key over another.
     pub(crate) fn ratio(&self, key: &str, to: &str) -> Option<f64> {
         Some(self.find(key)? / self.find(to)?)
     }
 }
 
-/// Median, least and greatest of the rounds; as JSON, a list of least, median and greatest.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(into = "[f64; 3]")]
+/// Median, least and greatest of the rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
-}
-
-impl From<Spread> for [f64; 3] {
-    fn from(spread: Spread) -> [f64; 3] {
-        [spread.min, spread.median, spread.max].map(rounded)
-    }
-}
-
-/// With four digits, as files have it.
-pub(crate) fn rounded(value: f64) -> f64 {
-    (value * 1e4).round() / 1e4
 }
 
 impl Spread {
@@ -89,20 +70,11 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
 }
 
 /// All rounds of one configuration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Cell<T> {
     pub(crate) samples: Vec<T>,
     /// Why it was not measured (any further).
     pub(crate) failure: Option<String>,
-}
-
-impl<T> Default for Cell<T> {
-    fn default() -> Cell<T> {
-        Cell {
-            samples: Vec::new(),
-            failure: None,
-        }
-    }
 }
 
 impl<T> Cell<T> {
@@ -117,16 +89,17 @@ impl<T> Cell<T> {
         }
     }
 
-    /// Of a value that is made of each sample; `None` unless all rounds were measured.
-    pub(crate) fn spread(&self, value: impl Fn(&T) -> Option<f64>) -> Option<Spread> {
-        let values: Option<Vec<f64>> = self.samples.iter().map(value).collect();
-        Spread::from_values(values?).filter(|_| self.failure.is_none())
+    /// Of a value of each sample; `None` unless all rounds were measured.
+    pub(crate) fn spread(&self, value: impl Fn(&T) -> f64) -> Option<Spread> {
+        let spread = Spread::from_values(self.samples.iter().map(value));
+        spread.filter(|_| self.failure.is_none())
     }
 }
 
 /// Measures every cell once in each round. Each round starts elsewhere, so that nothing is always measured after
 /// the same thing.
-pub(crate) fn in_rounds(rounds: usize, cells: usize, mut measure: impl FnMut(usize)) {
+pub(crate) fn in_rounds(rounds: u64, cells: usize, mut measure: impl FnMut(usize)) {
+    let rounds = rounds as usize;
     for round in 0..rounds {
         eprint!("\rround {} of {rounds} ", round + 1);
         for at in 0..cells {
@@ -146,14 +119,12 @@ mod tests {
         let spread = Spread::from_values([3.0, 1.0, 9.0]).expect("values");
         assert_eq!((spread.min, spread.median, spread.max), (1.0, 3.0, 9.0));
         assert_eq!(median([3.0, 1.0, 9.0, 4.0]), 3.5);
-        let json = serde_json::to_string(&spread).expect("JSON");
-        assert_eq!(json, "[1.0,3.0,9.0]");
     }
 
     #[test]
     fn missing_figures_are_named() {
         let words = Words::parse("untraced=1.5 measured=38.0 why=none\n");
-        assert_eq!(words.over("measured", "untraced"), Some(36.5));
+        assert_eq!(words.ratio("measured", "untraced"), Some(38.0 / 1.5));
         assert_eq!(words.ratio("measured", "why"), None);
         let error = words.get("why").expect_err("no number").to_string();
         assert_eq!(error, "the measured program did not say why");
@@ -163,13 +134,10 @@ mod tests {
     fn a_cell_that_failed_has_no_figure() {
         let mut cell = Cell::default();
         cell.add(|| Ok(2.0));
-        assert_eq!(
-            cell.spread(|&value| Some(value)).map(|all| all.median),
-            Some(2.0)
-        );
+        assert_eq!(cell.spread(|&value| value).map(|all| all.median), Some(2.0));
         cell.add(|| Err("no trace".into()));
         cell.add(|| Err("later".into()));
-        assert_eq!(cell.spread(|&value| Some(value)), None);
+        assert_eq!(cell.spread(|&value| value), None);
         assert_eq!(cell.failure.as_deref(), Some("no trace"));
     }
 

@@ -9,17 +9,17 @@ use std::fs;
 use std::path::Path;
 use std::thread;
 
+use comfy_table::Table;
 use serde::{Deserialize, Serialize};
 use xshell::cmd;
-use xtask::process::{root, run as run_command, shell, target, work_folder};
+use xtask::process::{output, root, run as run_command, shell, work_folder};
 use xtask::readers;
 
 use crate::Result;
-use crate::calls::callgrind;
 use crate::figures::median;
 use crate::lean;
-use crate::program::{Program, line_of, run_captured};
-use crate::table::{Table, number};
+use crate::program::{build, folder, line_of};
+use crate::table::{number, table};
 
 const BASELINE: &str = "bench/guard.toml";
 const HEAD: &str = "\
@@ -123,7 +123,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         return Ok(());
     }
     let (table, bad) = compare(&before, &now);
-    print!("{}", table.text());
+    println!("{table}");
     judge(&before, &now, bad)
 }
 
@@ -180,7 +180,7 @@ fn judge(before: &Counts, now: &Counts, bad: usize) -> Result<()> {
 /// The rows of both sides, in the order of the run, and the number of bad rows. A row is bad if its count has grown, if
 /// only one side has it, or if it is above its bound.
 fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
-    let mut table = Table::new("instructions of a call, or bytes | baseline | now | more | ");
+    let mut table = table("instructions of a call, or bytes | baseline | now | more | verdict");
     let mut bad = 0;
     let names =
         |counts: &Counts| -> Vec<String> { counts.rows().map(|row| row.0.clone()).collect() };
@@ -194,7 +194,7 @@ fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
         let more = more
             .filter(|more| more.is_finite())
             .map_or_else(String::new, |more| format!("{more:+.1} %"));
-        table.add([name, number(old, 2), number(new, 2), more, word.to_owned()]);
+        table.add_row([name, number(old, 2), number(new, 2), more, word.to_owned()]);
     }
     for (name, bound) in &before.bounds {
         let [bound, value] = [Some(bound), now.bounds.get(name)].map(|value| value?.as_float());
@@ -209,7 +209,7 @@ fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
             "ABOVE THE BOUND"
         };
         let name = format!("{name}: bound");
-        table.add([
+        table.add_row([
             name,
             number(bound, 2),
             number(value, 2),
@@ -254,78 +254,74 @@ fn built_with() -> String {
     )
 }
 
-type Variables<'a> = &'a [(&'static str, &'static str)];
+type Variables = &'static [(&'static str, &'static str)];
 
 /// Each call leaves its records.
-const EACH: Variables<'_> = &[("FDR_KEEP", "0")];
+const EACH: Variables = &[("FDR_KEEP", "0")];
 /// Calls leave none once the ring has been full a few times. None are only counted.
-const SHORT: Variables<'_> = &[("FDR_KEEP", "10s"), ("FDR_BUDGET", "0")];
+const SHORT: Variables = &[("FDR_KEEP", "10s"), ("FDR_BUDGET", "0")];
 /// Recording is on, and the program makes one call.
-const ON: Variables<'_> = &[("FDR_KEEP", "10s")];
+const ON: Variables = &[("FDR_KEEP", "10s")];
+
+/// The clock that the recorder prefers. A small ring, so that the dump is a small part.
+const COMMON: [(&str, &str); 3] = [
+    ("FDR", "1"),
+    ("FDR_CLOCK", "rdtscp"),
+    ("FDR_BUFFER", "128K"),
+];
 
 /// A leaf's calls, recorded and off, beyond those of its untraced twin. Locks and unlocks beyond those of the
 /// library whose place they take.
 fn calls() -> Result<Vec<(String, f64)>> {
-    let program = Program::build()?;
-    let counted = |words: &[&str], calls: u32, variables: Option<Variables<'_>>| -> Result<f64> {
-        let folder = program.folder()?;
+    let program = build()?;
+    let counted = |words: &str, count: u32, variables: Option<Variables>| -> Result<f64> {
+        let folder = folder()?;
         let out = folder.path().join("");
         let out = out.to_str().ok_or("the target folder's name is no text")?;
-        // The clock that the recorder prefers. A small ring, so that the dump is a small part.
-        let common = [
-            ("FDR", "1"),
-            ("FDR_CLOCK", "rdtscp"),
-            ("FDR_BUFFER", "128K"),
-            ("FDR_OUT", out),
-        ];
-        let all = variables.map(|variables| [&common, variables].concat());
-        let all = all.unwrap_or_default();
-        let (events, log) = callgrind(&program.path, words, &[], &all)?;
-        if variables == Some(EACH) && recorded(&log) != Some(u64::from(calls) * 2) {
-            return Err(format!("{calls} calls were not all recorded:\n{log}").into());
+        let on = variables.map(|variables| [&COMMON, variables, &[("FDR_OUT", out)]].concat());
+        let count_word = count.to_string();
+        let words: Vec<&str> = words.split(' ').chain([&*count_word]).collect();
+        let counted = callgrind(&program, &words, &[], &on.unwrap_or_default())?;
+        let log = counted.stderr;
+        if variables == Some(EACH) && recorded(&log) != Some(u64::from(count) * 2) {
+            return Err(format!("{count} calls were not all recorded:\n{log}").into());
         }
-        Ok(events["Ir"])
+        Ok(counted.parts.iter().sum())
     };
-    let twice = |words: &dyn Fn(u32) -> Vec<String>,
-                 variables: Option<Variables<'static>>|
-     -> Result<f64> {
-        let counted = |calls| {
-            let words = words(calls);
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            counted(&words, calls, variables)
-        };
-        Ok((counted(2 * CALLS)? - counted(CALLS)?) / f64::from(CALLS))
+    let each = |words: &str, variables| -> Result<f64> {
+        let twice = counted(words, 2 * CALLS, variables)?;
+        Ok((twice - counted(words, CALLS, variables)?) / f64::from(CALLS))
     };
-    let per_call = |twin: &str, variables: Option<Variables<'static>>| {
-        let words =
-            |calls: u32| ["calls", "leaf", twin, &calls.to_string(), "1"].map(str::to_owned);
-        twice(&|calls| words(calls).to_vec(), variables)
+    let untraced = each("calls untraced", None)?;
+    let (std, parking_lot) = (each("lock std", None)?, each("lock parking_lot", None)?);
+    let row = |name: &str, words, variables, bare| -> Result<(String, f64)> {
+        Ok((name.to_owned(), each(words, variables)? - bare))
     };
-    let per_lock = |library: &str, variables: Option<Variables<'static>>| {
-        let words = |calls: u32| ["lock", library, &calls.to_string()].map(str::to_owned);
-        twice(&|calls| words(calls).to_vec(), variables)
-    };
-    let untraced = per_call("untraced", None)?;
-    let rows = [
-        ("call, off", "traced", None),
-        ("call, recorded", "traced", Some(EACH)),
-        ("call, recorded untimed", "untimed", Some(EACH)),
-        ("call, short", "traced", Some(SHORT)),
-    ];
-    let row =
-        |(name, twin, variables)| Ok((String::from(name), per_call(twin, variables)? - untraced));
-    let mut rows = rows.into_iter().map(row).collect::<Result<Vec<_>>>()?;
-    for (name, bare, library) in [
-        ("lock", "std", "fdr"),
-        ("lock of parking_lot", "parking_lot", "fdr-parking-lot"),
-    ] {
-        let bare = per_lock(bare, None)?;
-        for (state, variables) in [("off", None), ("on", Some(ON))] {
-            let more = per_lock(library, variables)? - bare;
-            rows.push((format!("{name}, {state}"), more));
-        }
-    }
-    Ok(rows)
+    Ok(vec![
+        row("call, off", "calls traced", None, untraced)?,
+        row("call, recorded", "calls traced", Some(EACH), untraced)?,
+        row(
+            "call, recorded untimed",
+            "calls untimed",
+            Some(EACH),
+            untraced,
+        )?,
+        row("call, short", "calls traced", Some(SHORT), untraced)?,
+        row("lock, off", "lock fdr", None, std)?,
+        row("lock, on", "lock fdr", Some(ON), std)?,
+        row(
+            "lock of parking_lot, off",
+            "lock fdr-parking-lot",
+            None,
+            parking_lot,
+        )?,
+        row(
+            "lock of parking_lot, on",
+            "lock fdr-parking-lot",
+            Some(ON),
+            parking_lot,
+        )?,
+    ])
 }
 
 /// Records that were made, by the recorder's line about its dump: `… 16384 records of 1 thread, 100 overwritten, 0
@@ -364,38 +360,64 @@ fn formats() -> Result<Vec<(String, f64)>> {
 }
 
 fn formats_once(program: &Path) -> Result<Vec<(String, f64)>> {
-    let folder = tempfile::Builder::new()
-        .prefix("guard-")
-        .tempdir_in(target()?)?;
-    let traces = folder.path().join("traces");
-    fs::create_dir(&traces)?;
+    let folder = folder()?;
+    let traces = folder.path().to_str();
+    let traces = traces.ok_or("the target folder's name is no text")?;
+    // A large buffer's zeros are the system's, always: memory that was used before is cleared by instructions.
+    let counted = callgrind(
+        program,
+        &[traces],
+        &["--dump-before=*guard*stretch*"],
+        &[("MALLOC_MMAP_THRESHOLD_", "65536")],
+    )?;
+    let rows = per_call(&counted.stdout, &counted.parts);
+    Ok(rows.ok_or_else(|| {
+        let parts = counted.parts.len();
+        format!(
+            "{parts} parts of callgrind's make no sense for\n{}{}",
+            counted.stdout, counted.stderr
+        )
+    })?)
+}
+
+/// What callgrind counted in a program, and what the program printed.
+struct Counted {
+    /// Instructions, part by part: flags say where a part ends.
+    parts: Vec<f64>,
+    stdout: String,
+    stderr: String,
+}
+
+/// Runs a program under callgrind.
+///
+/// # Errors
+/// If it fails.
+fn callgrind(
+    program: &Path,
+    words: &[&str],
+    flags: &[&str],
+    variables: &[(&str, &str)],
+) -> Result<Counted> {
+    let folder = folder()?;
     let (sh, counts) = (shell()?, folder.path().join("counts"));
     let valgrind = cmd!(
         sh,
-        "valgrind --tool=callgrind '--dump-before=*guard*stretch*' --callgrind-out-file={counts} {program} {traces}"
+        "valgrind --tool=callgrind {flags...} --callgrind-out-file={counts} {program} {words...}"
     );
-    // A large buffer's zeros are the system's, always: memory that was used before is cleared by instructions.
-    let output = run_captured(valgrind.env("MALLOC_MMAP_THRESHOLD_", "65536"))?;
-    let counts = parts(folder.path())?;
-    let rows = per_call(&output.stdout, &counts);
-    Ok(rows.ok_or_else(|| {
-        let parts = counts.len();
-        format!(
-            "{parts} parts of callgrind's make no sense for\n{}{}",
-            output.stdout, output.stderr
-        )
-    })?)
+    let (stdout, stderr) = output(valgrind.envs(variables.iter().copied()))?;
+    let parts = parts(folder.path())?;
+    Ok(Counted {
+        parts,
+        stdout,
+        stderr,
+    })
 }
 
 /// What callgrind counted, part by part: its files have a `part: ` and a `summary: ` line each.
 fn parts(folder: &Path) -> Result<Vec<f64>> {
     let mut parts: Vec<(u32, f64)> = Vec::new();
     for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if !path.is_file() {
-            continue;
-        }
-        let text = fs::read_to_string(&path)?;
+        let text = fs::read_to_string(entry?.path())?;
         let field = |name: &str| -> Option<f64> {
             text.lines()
                 .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
@@ -407,6 +429,9 @@ fn parts(folder: &Path) -> Result<Vec<f64>> {
         );
     }
     parts.sort_by_key(|part| part.0);
+    if parts.is_empty() {
+        return Err("callgrind counted nothing".into());
+    }
     Ok(parts.into_iter().map(|part| part.1).collect())
 }
 
@@ -481,7 +506,7 @@ mod tests {
         let before = counts("rustc 1", &[("old", 5.0), ("a", 50.0)]);
         let judged = |now: Counts| {
             let (table, bad) = compare(&before, &now);
-            (table.text(), judge(&before, &now, bad))
+            (table.to_string(), judge(&before, &now, bad))
         };
         let (_, same) = judged(counts("rustc 1", &[("old", 5.0), ("a", 40.0)]));
         assert!(same.is_ok());
@@ -492,10 +517,11 @@ mod tests {
                 .to_string()
                 .starts_with("3 counts are not")
         );
-        let ends = ["not in the baseline", "+4.0 %  WORSE", "not counted"];
-        for (line, end) in text.lines().skip(1).zip(ends) {
-            assert!(line.ends_with(end), "{text}");
+        let ends = ["not in the baseline", "WORSE", "not counted"];
+        for (line, end) in text.lines().skip(2).zip(ends) {
+            assert!(line.trim_end_matches([' ', '|']).ends_with(end), "{text}");
         }
+        assert!(text.contains("+4.0 %"), "{text}");
         let (_, other) = judged(counts("rustc 2", &[("a", 90.0)]));
         let other = other.expect_err("another compiler");
         assert!(

@@ -4,19 +4,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use xshell::cmd;
-use xtask::process::{output, root, shell, shell_in, work_folder};
+use xtask::process::{output, root, shell_in, work_folder};
 
 use crate::Result;
-use crate::compile::childrens_seconds;
-use crate::program::{machine, remove};
-use crate::table::Table;
-
-/// Cold builds, programs and crates, beside tracing and fastrace; some minutes
-#[derive(clap::Args)]
-pub(crate) struct Options {}
+use crate::program::{self, RunCost, machine, measured, remove, stripped_bytes};
+use crate::table::table;
 
 /// A program that has one function, which a library records.
 struct Lean {
@@ -94,8 +88,7 @@ const READERS: [&str; 8] = [
 
 /// What a cold build took and made.
 struct Built {
-    seconds: f64,
-    cpu_seconds: f64,
+    took: RunCost,
     crates: usize,
     program: PathBuf,
 }
@@ -104,10 +97,11 @@ struct Built {
 ///
 /// # Errors
 /// If one can't be built.
-pub(crate) fn run(_: &Options) -> Result<()> {
+pub(crate) fn run() -> Result<()> {
     let folder = work_folder("bench/lean")?;
+    program::build()?;
     let heads = "library | dev: s | CPU s | release: s | CPU s | stripped, kB | more, kB | crates";
-    let mut table = Table::new(heads);
+    let mut table = table(heads);
     let mut least = None;
     for lean in PROGRAMS {
         eprintln!("{}", lean.name);
@@ -116,14 +110,14 @@ pub(crate) fn run(_: &Options) -> Result<()> {
         let (dev, release) = (dev?, release?);
         let bytes = stripped_bytes(&release.program)?;
         let more = bytes.saturating_sub(*least.get_or_insert(bytes));
-        let seconds = [&dev, &release].map(|built| [built.seconds, built.cpu_seconds]);
+        let seconds = [&dev, &release].map(|built| [built.took.seconds, built.took.cpu_seconds]);
         let seconds = seconds
             .concat()
             .into_iter()
             .map(|value| format!("{value:.1}"));
         let rest =
             [bytes / 1000, more / 1000, release.crates as u64].map(|value| value.to_string());
-        table.add(
+        table.add_row(
             [lean.name.to_owned()]
                 .into_iter()
                 .chain(seconds)
@@ -131,9 +125,8 @@ pub(crate) fn run(_: &Options) -> Result<()> {
         );
     }
     println!(
-        "{}; cold builds of a program of one function, one each\n\n{}",
-        machine(),
-        table.text()
+        "{}; cold builds of a program of one function, one each\n\n{table}",
+        machine()
     );
     Ok(fs::remove_dir_all(&folder)?)
 }
@@ -170,7 +163,7 @@ pub(crate) fn guarded(bounds: [f64; 2]) -> Result<Guarded> {
             for (profile, options) in PROFILES.into_iter().enumerate() {
                 let built = build(&packages[which], options)?;
                 let known = &mut least[profile][which];
-                *known = known.min(built.cpu_seconds);
+                *known = known.min(built.took.cpu_seconds);
                 if which == 0 && options == PROFILES[1] {
                     bytes = without_readers(&built.program)?;
                 }
@@ -242,26 +235,18 @@ fn build(package: &Path, (options, folder): (&[&str], &str)) -> Result<Built> {
     let target = package.join("target").join(folder);
     remove(&target);
     let sh = shell_in(package)?;
-    let (since, before) = (Instant::now(), childrens_seconds()?);
-    let build = cmd!(sh, "cargo build --offline {options...}");
-    let (_, said) = output(build.env("CARGO_TARGET_DIR", &target))?;
+    let cargo = measured(&sh)?.args(["cargo", "build", "--offline"]);
+    let build = cargo.args(options).env("CARGO_TARGET_DIR", &target);
+    let (_, said) = output(build)?;
     let crates = said
         .lines()
         .filter(|line| line.trim_start().starts_with("Compiling "));
     Ok(Built {
-        seconds: since.elapsed().as_secs_f64(),
-        cpu_seconds: childrens_seconds()? - before,
+        took: RunCost::parse(&said)?,
         // The program itself is not counted as a crate.
         crates: crates.count().saturating_sub(1),
         program: target.join(folder).join("lean"),
     })
-}
-
-fn stripped_bytes(program: &Path) -> Result<u64> {
-    let stripped = program.with_extension("stripped");
-    let sh = shell()?;
-    output(cmd!(sh, "strip -o {stripped} {program}"))?;
-    Ok(fs::metadata(stripped)?.len())
 }
 
 #[cfg(test)]

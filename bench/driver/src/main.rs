@@ -39,7 +39,8 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Bench {
     Compile(compile::Options),
-    Lean(lean::Options),
+    /// Cold builds, programs and crates, beside tracing and fastrace; some minutes
+    Lean,
     Read(read::Options),
     Peers(peers::Options),
     Whole(whole::Options),
@@ -52,7 +53,7 @@ fn run(arguments: &Arguments) -> Result<()> {
     match &arguments.bench {
         None => calls::run(&arguments.calls),
         Some(Bench::Compile(options)) => compile::run(options),
-        Some(Bench::Lean(options)) => lean::run(options),
+        Some(Bench::Lean) => lean::run(),
         Some(Bench::Read(options)) => read::run(options),
         Some(Bench::Peers(options)) => peers::run(options),
         Some(Bench::Whole(options)) => whole::run(options),

@@ -6,25 +6,27 @@
 mod plot;
 mod results;
 mod sample;
+mod symbols;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use xshell::{Shell, cmd};
 use xtask::process::{output, root, run as run_command, shell, work_folder};
 use xtask::readers;
 
 use crate::Result;
-use crate::calls::{Twins, code_bytes};
 use crate::figures::{Cell, MIN_ROUNDS, in_rounds};
 use crate::program::{line_of, load, machine};
-use crate::table::bless;
+use crate::table::{bless, last_line};
 use results::Findings;
+pub(crate) use results::spread_cell;
 use sample::{Probe, Sample};
+use symbols::{Twins, code_bytes};
 
-/// For a first look, which is never kept.
-const QUICK_ROUNDS: usize = 2;
+/// Where recordings go: in memory, so that no disk is measured.
+const PLACE: &str = "/dev/shm";
 /// The target folder of their workspace, within ours.
 const TARGET: &str = "peers";
 const MANIFEST: &str = "bench/peers/Cargo.toml";
@@ -33,7 +35,9 @@ const LIMIT: &str = "90";
 /// The labels of the floors that everything is divided by.
 const FLOORS: [&str; 2] = ["floor, rdtsc", "floor, rdtscp"];
 /// What is measured: label, the programs' word for it, threads.
-const BODIES: [(&str, &str, &str); 4] = [
+pub(crate) type Body = (&'static str, &'static str, &'static str);
+
+const BODIES: [Body; 4] = [
     ("leaf", "leaf", "1"),
     ("fib", "fib", "1"),
     ("index builder", "mix", "1"),
@@ -43,12 +47,9 @@ const BODIES: [(&str, &str, &str); 4] = [
 /// What a traced call costs with other people's recorders, beside ours
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Two rounds, for a first look
-    #[arg(long, conflicts_with = "bless")]
-    quick: bool,
-    /// Seven at least
-    #[arg(long, value_name = "N", default_value_t = MIN_ROUNDS)]
-    rounds: usize,
+    /// Fewer than seven are a first look, which is never kept
+    #[arg(long, value_name = "N", default_value_t = MIN_ROUNDS, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
     /// These alone, and the floor
     #[arg(
         long,
@@ -75,7 +76,7 @@ struct List {
 
 /// A program of `bench/peers`.
 #[derive(Clone, Debug, Deserialize)]
-struct Peer {
+pub(crate) struct Peer {
     /// Its folder; the program is `peer-FOLDER`.
     folder: String,
     /// Whose version is in the lock file.
@@ -83,11 +84,8 @@ struct Peer {
     of_crate: Option<String>,
     /// The first number in what this prints is the version.
     program: Option<String>,
-    /// A shell command that succeeds if the peer's requirements are installed.
-    sign: Option<String>,
-    /// Debian's.
-    #[serde(default)]
-    packages: Vec<String>,
+    /// What must be installed: the name of a reader.
+    needs: Option<String>,
     #[serde(rename = "mode")]
     modes: Vec<Mode>,
 }
@@ -104,7 +102,7 @@ struct Mode {
 }
 
 /// Which rows can be compared with each other. `peers.toml` explains the kinds.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
     Floor,
@@ -115,15 +113,15 @@ enum Kind {
 }
 
 /// All measurements of one row.
-struct Row {
+pub(crate) struct Row {
     folder: String,
     mode: Mode,
     version: String,
-    /// As `BODIES`.
-    cells: [Cell<Sample>; BODIES.len()],
+    /// One for each body.
+    pub(crate) cells: Vec<Cell<Sample>>,
     probe: std::result::Result<Probe, String>,
     /// Code bytes of the leaf.
-    code: Option<Twins>,
+    pub(crate) code: Option<Twins>,
     program: std::result::Result<PathBuf, String>,
 }
 
@@ -141,83 +139,77 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.lint {
         return lint(&peers);
     }
-    if options.install {
-        install(&peers)?;
+    if options.bless && options.rounds < MIN_ROUNDS {
+        return Err(format!("--bless needs {MIN_ROUNDS} rounds").into());
     }
-    let known = |name: &&String| !peers.iter().any(|peer| peer.folder == **name);
-    if let Some(name) = options.only.iter().find(known) {
-        return Err(format!("{name} is no peer: see bench/peers").into());
+    if options.install {
+        for needed in peers.iter().filter_map(|peer| peer.needs.as_ref()) {
+            readers::provide(needed)?;
+        }
     }
     if !options.only.is_empty() {
-        peers.retain(|peer| peer.folder == "floor" || options.only.contains(&peer.folder));
-    }
-    let rounds = match options.quick {
-        true => QUICK_ROUNDS,
-        false => options.rounds.max(MIN_ROUNDS),
-    };
-    let place = in_memory()?;
-    let mut rows = prepared(&peers, &place)?;
-    if let Some(Err(error)) = rows.first().map(|row| &row.program) {
-        return Err(format!("the floor cannot be built: {error}").into());
+        let floor = ["floor".to_owned()];
+        peers = choose(&[&floor, &options.only[..]].concat())?;
     }
     let before = load();
-    in_rounds(rounds, rows.len() * BODIES.len(), |at| {
-        rows[at / BODIES.len()].measure(at % BODIES.len(), &place);
-    });
+    let rows = measure(&peers, &BODIES, options.rounds)?;
     let findings = Findings {
         date: line_of("date -u +%Y-%m-%d"),
         machine: format!("{}, Linux {}", machine(), line_of("uname -r")),
         compiler: line_of("rustc --version"),
         load: [before, load()],
-        rounds,
+        rounds: options.rounds,
         rows: results::sorted(rows),
     };
-    print!("{}", findings.text());
-    let folder = work_folder("bench-peers")?;
-    fs::write(folder.join("peers.md"), findings.markdown())?;
-    let docs = root().join("docs");
+    println!("{}{}", findings.markdown(), results::LEGEND);
+    let folder = match options.bless {
+        true => root().join("docs"),
+        false => work_folder("bench-peers")?,
+    };
     if options.bless {
-        bless(&docs.join("peers.md"), "peers", &findings.markdown())?;
+        bless(&folder.join("peers.md"), "peers", &findings.markdown())?;
     }
-    for folder in [Some(&folder), Some(&docs).filter(|_| options.bless)]
-        .into_iter()
-        .flatten()
-    {
-        fs::write(folder.join("peers.json"), findings.json()?)?;
-        plot::svg(&findings, &folder.join("peers.svg"))?;
-    }
-    eprintln!("as JSON, Markdown and SVG: {}", folder.display());
+    plot::svg(&findings, &folder.join("peers.svg"))?;
+    eprintln!("the plot: {}", folder.join("peers.svg").display());
     Ok(())
 }
 
-/// Where recordings go: in memory where the system has such a place, so that no disk is measured.
-fn in_memory() -> Result<PathBuf> {
-    let memory = Path::new("/dev/shm");
-    Ok(if memory.is_dir() {
-        memory.to_owned()
-    } else {
-        work_folder("bench-peers")?
-    })
+/// The peers of these folders, in the order of the list.
+///
+/// # Errors
+/// If there is no such peer.
+pub(crate) fn choose(folders: &[impl AsRef<str>]) -> Result<Vec<Peer>> {
+    let mut peers = list()?;
+    for name in folders {
+        let name = name.as_ref();
+        if !peers.iter().any(|peer| peer.folder == name) {
+            return Err(format!("{name} is no peer: see bench/peers").into());
+        }
+    }
+    peers.retain(|peer| folders.iter().any(|name| peer.folder == name.as_ref()));
+    Ok(peers)
 }
 
-fn install(peers: &[Peer]) -> Result<()> {
-    let missing = peers.iter().filter(|peer| peer.lacks());
-    let mut packages: Vec<&str> = missing
-        .flat_map(|peer| &peer.packages)
-        .map(String::as_str)
-        .collect();
-    packages.sort_unstable();
-    packages.dedup();
-    if packages.is_empty() {
-        return Ok(());
+/// Builds the peers, of which the first is the floor, and measures each body of each in all rounds.
+///
+/// # Errors
+/// If the floor can't be built. Another error is in its row.
+pub(crate) fn measure(peers: &[Peer], bodies: &[Body], rounds: u64) -> Result<Vec<Row>> {
+    let mut rows = prepared(peers, bodies.len())?;
+    if let Some(Err(error)) = rows.first().map(|row| &row.program) {
+        return Err(format!("the floor cannot be built: {error}").into());
     }
-    Ok(readers::install_debian(&packages)?)
+    in_rounds(rounds, rows.len() * bodies.len(), |at| {
+        let body = at % bodies.len();
+        rows[at / bodies.len()].measure(body, bodies[body]);
+    });
+    Ok(rows)
 }
 
 fn lint(peers: &[Peer]) -> Result<()> {
     let light = |peer: &&Peer| match peer.program {
-        Some(_) => !peer.lacks(),
-        None => peer.sign.is_none(),
+        Some(_) => peer.lacks().is_none(),
+        None => peer.needs.is_none(),
     };
     let folders = peers.iter().filter(light).map(|peer| peer.folder.as_str());
     let sh = peers_shell()?;
@@ -234,14 +226,14 @@ const SHARED: [&str; 2] = ["harness", "native"];
 
 /// Builds every peer, and has it make its one call of a probe. Each peer is built alone, because otherwise its features
 /// would be united with another peer's.
-fn prepared(peers: &[Peer], place: &Path) -> Result<Vec<Row>> {
+fn prepared(peers: &[Peer], bodies: usize) -> Result<Vec<Row>> {
     let lock = fs::read_to_string(root().join("bench/peers/Cargo.lock"))?;
     let mut rows = Vec::new();
     for peer in peers {
         let program = peer.build().map_err(|error| error.to_string());
         for mode in &peer.modes {
             let probe = program.clone().and_then(|program| {
-                let said = ask(place, &program, &[&mode.word, "probe"]);
+                let said = ask(&program, &[&mode.word, "probe"]);
                 said.and_then(|said| Probe::parse(&said))
                     .map_err(|error| error.to_string())
             });
@@ -254,7 +246,7 @@ fn prepared(peers: &[Peer], place: &Path) -> Result<Vec<Row>> {
                 folder: peer.folder.clone(),
                 mode: mode.clone(),
                 version: peer.version(&lock),
-                cells: Default::default(),
+                cells: vec![Cell::default(); bodies],
                 probe,
                 code: program
                     .as_ref()
@@ -268,20 +260,14 @@ fn prepared(peers: &[Peer], place: &Path) -> Result<Vec<Row>> {
 }
 
 impl Peer {
-    /// Whether it needs what is not there.
-    fn lacks(&self) -> bool {
-        let fails = |sign: &String| {
-            shell()
-                .and_then(|sh| output(cmd!(sh, "sh -c {sign}")))
-                .is_err()
-        };
-        self.sign.as_ref().is_some_and(fails)
+    /// What a person types to install what it needs, if that is not installed.
+    fn lacks(&self) -> Option<String> {
+        self.needs.as_deref().and_then(readers::lacking)
     }
 
     fn build(&self) -> Result<PathBuf> {
-        if self.lacks() {
-            let packages = self.packages.join(" ");
-            return Err(format!("not installed (Debian: apt-get install {packages})").into());
+        if let Some(advice) = self.lacks() {
+            return Err(format!("not installed ({advice})").into());
         }
         let name = format!("peer-{}", self.folder);
         eprintln!("building {name}");
@@ -329,32 +315,78 @@ fn first_number(text: &str) -> String {
 }
 
 impl Row {
-    fn measure(&mut self, body: usize, place: &Path) {
-        let (_, word, threads) = BODIES[body];
-        self.cells[body].add(|| {
+    pub(crate) fn label(&self) -> &str {
+        &self.mode.label
+    }
+
+    /// Whether the other one is the floor of this one's clock.
+    pub(crate) fn is_above(&self, floor: &Row) -> bool {
+        let [is_floor, other] = [floor, self].map(|row| row.mode.kind == Kind::Floor);
+        is_floor && !other && floor.mode.word == self.mode.word
+    }
+
+    /// Why it was not measured.
+    pub(crate) fn failures(&self) -> Vec<&str> {
+        let failures = self.cells.iter().filter_map(|cell| cell.failure.as_ref());
+        let failures = failures.chain(self.probe.as_ref().err());
+        let mut failures: Vec<&str> = failures.map(|why| last_line(why)).collect();
+        failures.dedup();
+        failures
+    }
+
+    fn measure(&mut self, at: usize, (_, word, threads): Body) {
+        self.cells[at].add(|| {
             let program = self.program.as_ref().map_err(Clone::clone)?;
-            Sample::parse(&ask(
-                place,
-                program,
-                &[&self.mode.word, "measure", word, threads],
-            )?)
+            Sample::parse(&ask(program, &[&self.mode.word, "measure", word, threads])?)
         });
     }
 }
 
 /// Runs a peer's program with an empty folder to record into, and returns its output.
-fn ask(place: &Path, program: &Path, words: &[&str]) -> Result<String> {
+fn ask(program: &Path, words: &[&str]) -> Result<String> {
     let folder = tempfile::Builder::new()
         .prefix("fdr-bench-")
-        .tempdir_in(place)?;
+        .tempdir_in(PLACE)?;
     let sh = shell()?;
     let limited = cmd!(sh, "timeout --kill-after=5 {LIMIT} {program} {words...}");
     Ok(output(limited.env("PEER_FOLDER", folder.path()))?.0)
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// Every row of these peers, at 10 ns for the first and 10 ns more for each.
+    pub(crate) fn rows(folders: &[&str]) -> Vec<Row> {
+        let peers = choose(folders).expect("peers");
+        let modes = peers
+            .iter()
+            .flat_map(|peer| peer.modes.iter().map(move |mode| (peer, mode)));
+        let row = |(at, (peer, mode)): (usize, (&Peer, &Mode))| {
+            let sample = |more: f64| Sample {
+                untraced: 1.5,
+                thread: 10.0 * (at as f64 + 1.0) + more,
+                process: 10.0 * (at as f64 + 1.0) + 5.0,
+            };
+            let cell = Cell {
+                samples: [0.0, 1.0, 2.0].map(sample).to_vec(),
+                failure: None,
+            };
+            Row {
+                folder: peer.folder.clone(),
+                mode: mode.clone(),
+                version: "1.2".to_owned(),
+                cells: vec![cell; BODIES.len()],
+                probe: Ok(Probe {
+                    bytes: Some(16.0),
+                    kept: (at == 2).then_some(0.5),
+                }),
+                code: Some([30.0, 71.0]),
+                program: Err("not built".to_owned()),
+            }
+        };
+        modes.enumerate().map(row).collect()
+    }
 
     fn manifest(path: &str) -> String {
         let path = root().join("bench/peers").join(path);

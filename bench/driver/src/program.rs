@@ -1,177 +1,62 @@
-//! Builds and runs the measured programs, and measures their time and memory. Each run records into a folder of its
-//! own. No other user can read that folder, and it is removed after the run.
+//! The measured programs: how they are built, what a command took, and what it works on.
 
-use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use xshell::{Cmd, cmd};
-use xtask::process::{output, root, run, shell, target, work_folder};
+use xshell::{Cmd, Shell, cmd};
+use xtask::process::{output, run, shell, target, work_folder};
 
 use crate::Result;
-use crate::figures::{Words, median};
+use crate::figures::Words;
 
-/// A program of the package `fdr-bench`, built.
-#[derive(Clone)]
-pub(crate) struct Program {
-    pub(crate) path: PathBuf,
-    /// Where the folders that it records into are made.
-    pub(crate) place: PathBuf,
+/// Builds the program `fdr-bench`.
+pub(crate) fn build() -> Result<PathBuf> {
+    let sh = shell()?;
+    run(cmd!(sh, "cargo build --release --package fdr-bench"))?;
+    path()
 }
 
-/// The output of a run.
-pub(crate) struct CapturedOutput {
-    pub(crate) stdout: String,
-    pub(crate) stderr: String,
+fn path() -> Result<PathBuf> {
+    Ok(target()?.join("release/fdr-bench"))
 }
 
-impl Program {
-    pub(crate) fn build() -> Result<Program> {
-        let sh = shell()?;
-        run(cmd!(sh, "cargo build --release --package fdr-bench"))?;
-        Ok(Program {
-            path: target()?.join("release/fdr-bench"),
-            place: work_folder("bench")?,
-        })
-    }
-
-    /// Another revision's, built in a copy of its own; `revision` is whatever git takes for one. Also its name.
-    ///
-    /// # Errors
-    /// If there is no such revision, or it can't be built.
-    pub(crate) fn of_revision(revision: &str) -> Result<(String, Program)> {
-        let folder = work_folder("beside")?;
-        let copy = folder.join("source");
-        if copy.exists() {
-            fs::remove_dir_all(&copy)?;
-        }
-        let (sh, root, target) = (shell()?, root(), folder.join("target"));
-        let revision = format!("{revision}^{{commit}}");
-        let (revision, _) = output(cmd!(sh, "git rev-parse --short {revision}"))?;
-        let revision = revision.trim().to_owned();
-        run(cmd!(
-            sh,
-            "git clone --quiet --shared --no-checkout {root} {copy}"
-        ))?;
-        sh.change_dir(&copy);
-        run(cmd!(sh, "git checkout --quiet --detach {revision}"))?;
-        run(cmd!(
-            sh,
-            "cargo build --release --package fdr-bench --target-dir {target}"
-        ))?;
-        let path = target.join("release/fdr-bench");
-        Ok((
-            revision,
-            Program {
-                path,
-                place: folder,
-            },
-        ))
-    }
-
-    /// A folder for one run.
-    pub(crate) fn folder(&self) -> Result<TempDir> {
-        Ok(tempfile::Builder::new()
-            .prefix("run-")
-            .tempdir_in(&self.place)?)
-    }
-
-    /// Runs it, recording if there is a clock.
-    ///
-    /// # Errors
-    /// If it fails, or was to record and left no trace.
-    pub(crate) fn ask(&self, words: &[&str], clock: Option<&str>) -> Result<Words> {
-        let (sh, folder, program) = (shell()?, self.folder()?, &self.path);
-        let program = cmd!(sh, "{program} {words...}");
-        let output = run_captured(recording(program, clock, &folder))?;
-        if clock.is_some() {
-            left_a_trace(&folder, &output.stderr)?;
-        }
-        Ok(Words::parse(&output.stdout))
-    }
-
-    /// What another program takes: medians of the rounds, and the most memory. Of its words, `IN` and `OUT` are
-    /// paths.
-    ///
-    /// # Errors
-    /// If it fails.
-    pub(crate) fn took(
-        &self,
-        rounds: usize,
-        program: &Path,
-        words: &str,
-        [input, out]: [&Path; 2],
-    ) -> Result<RunCost> {
-        let mut all = Vec::new();
-        let (sh, bench) = (shell()?, &self.path);
-        for _ in 0..rounds {
-            let words = words
-                .split_whitespace()
-                .map(|word| filled(word, input, out));
-            let output = run_captured(cmd!(sh, "{bench} rss {program} {words...}"))?;
-            let words = Words::parse(output.stderr.lines().last().unwrap_or_default());
-            all.push((
-                words.get("seconds")?,
-                words.get("cpu_seconds")?,
-                words.get("peak_kib")?,
-            ));
-        }
-        Ok(RunCost {
-            seconds: median(all.iter().map(|took| took.0)),
-            cpu_seconds: median(all.iter().map(|took| took.1)),
-            peak_mib: all.iter().fold(0.0, |most: f64, took| most.max(took.2)) / 1024.0,
-        })
-    }
+/// A folder for one run. No other user can read it, and it is removed when it goes out of scope.
+pub(crate) fn folder() -> Result<TempDir> {
+    Ok(tempfile::Builder::new()
+        .prefix("run-")
+        .tempdir_in(work_folder("bench")?)?)
 }
 
-/// The program, ready to record every call into the folder if there is a clock; otherwise recording is off.
-fn recording<'a>(program: Cmd<'a>, clock: Option<&str>, folder: &TempDir) -> Cmd<'a> {
-    let Some(clock) = clock else { return program };
-    program
-        .env("FDR", "1")
-        .env("FDR_CLOCK", clock)
-        .env("FDR_KEEP", "0")
-        .env("FDR_LOG", "warn")
-        .env("FDR_OUT", folder.path().join(""))
+/// The beginning of a command that is measured: its own words follow. [`RunCost::parse`] finds the result in its
+/// messages. [`build`] comes first.
+pub(crate) fn measured(sh: &Shell) -> Result<Cmd<'_>> {
+    let program = path()?;
+    Ok(cmd!(sh, "{program} rss"))
 }
 
-/// Runs a command.
-///
-/// # Errors
-/// If it fails.
-pub(crate) fn run_captured(command: Cmd<'_>) -> Result<CapturedOutput> {
-    let (stdout, stderr) = output(command)?;
-    Ok(CapturedOutput { stdout, stderr })
-}
-
-/// Checks that a program which was to record has.
-///
-/// # Errors
-/// If there is no trace in the folder. The error has the program's output.
-pub(crate) fn left_a_trace(folder: &TempDir, log: &str) -> Result<()> {
-    let is_trace = |entry: fs::DirEntry| entry.path().extension() == Some(OsStr::new("fdr"));
-    if !fs::read_dir(folder)?.flatten().any(is_trace) {
-        let log = log.trim_end();
-        return Err(format!("the program was to record, and left no trace: {log}").into());
-    }
-    Ok(())
-}
-
-/// What a program took.
+/// What a command took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RunCost {
     pub(crate) seconds: f64,
     /// Of all cores.
     pub(crate) cpu_seconds: f64,
+    /// The most memory of one process.
     pub(crate) peak_mib: f64,
 }
 
-/// A word of a command line, with paths for `IN` and `OUT`.
-fn filled(word: &str, input: &Path, out: &Path) -> OsString {
-    match word {
-        "IN" => input.into(),
-        word => word.replace("OUT", &out.to_string_lossy()).into(),
+impl RunCost {
+    /// From the messages of a command that was [`measured`].
+    ///
+    /// # Errors
+    /// If they do not end with the result.
+    pub(crate) fn parse(stderr: &str) -> Result<RunCost> {
+        let words = Words::parse(stderr.lines().last().unwrap_or_default());
+        Ok(RunCost {
+            seconds: words.get("seconds")?,
+            cpu_seconds: words.get("cpu_seconds")?,
+            peak_mib: words.get("peak_kib")? / 1024.0,
+        })
     }
 }
 
@@ -186,7 +71,7 @@ pub(crate) struct Trace {
 impl Trace {
     /// Generates a trace of `records` records by the example `generate_trace`, which is built first.
     pub(crate) fn generate(records: u64, threads: u32) -> Result<Trace> {
-        let folder = tempfile::Builder::new().tempdir_in(work_folder("bench")?)?;
+        let folder = folder()?;
         let path = folder.path().join("trace.fdr");
         let (sh, program) = (shell()?, target()?.join("release/examples/generate_trace"));
         let (count, of) = (records.to_string(), threads.to_string());
@@ -203,6 +88,14 @@ impl Trace {
     pub(crate) fn beside(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
+}
+
+/// Bytes of a program without symbols and debug information.
+pub(crate) fn stripped_bytes(program: &Path) -> Result<u64> {
+    let stripped = program.with_extension("stripped");
+    let sh = shell()?;
+    output(cmd!(sh, "strip -o {stripped} {program}"))?;
+    Ok(fs::metadata(stripped)?.len())
 }
 
 /// Removes a file or folder, if it is there.
@@ -248,20 +141,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_without_trace_report_their_output() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let error = left_a_trace(&folder, "fdr: no room\n").expect_err("no trace");
-        assert!(error.to_string().ends_with("left no trace: fdr: no room"));
-        fs::write(folder.path().join("a.1.fdr"), "").expect("a file");
-        assert!(left_a_trace(&folder, "").is_ok());
-    }
-
-    #[test]
-    fn paths_stand_for_in_and_out() {
-        let of = |word| filled(word, Path::new("a b"), Path::new("c"));
+    fn the_result_follows_the_commands_messages() {
+        let log = "warning: x\nseconds=1.5 cpu_seconds=2.5 peak_kib=2048\n";
+        let took = RunCost::parse(log).expect("a result");
         assert_eq!(
-            ["IN", "--output=OUT", "x"].map(of),
-            ["a b", "--output=c", "x"]
+            [took.seconds, took.cpu_seconds, took.peak_mib],
+            [1.5, 2.5, 2.0]
         );
+        assert!(RunCost::parse("").is_err());
     }
 }

@@ -3,14 +3,17 @@
 //! tool runs on one core or on all. Other people's readers, if they are installed, read a shorter trace of the same
 //! calls.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use comfy_table::Table;
 use xshell::cmd;
-use xtask::process::{on_path, run as run_command, shell, target};
+use xtask::process::{on_path, output, run as run_command, shell, target};
 
 use crate::Result;
-use crate::program::{Program, Trace, machine, remove, size};
-use crate::table::{Table, last_line};
+use crate::figures::median;
+use crate::program::{self, RunCost, Trace, machine, measured, remove, size};
+use crate::table::{last_line, table};
 
 const ROUNDS: usize = 3;
 /// llvm-xray keeps every record in memory, 200 bytes each, and uftrace takes a second for a million.
@@ -97,7 +100,7 @@ const PEERS: [Peer; 4] = [
 /// If something can't be built, or one of our own commands fails. If another reader is missing or fails, a line says
 /// so.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let bench = Program::build()?;
+    program::build()?;
     let sh = shell()?;
     run_command(cmd!(
         sh,
@@ -105,10 +108,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     ))?;
     let heads = "reader | M records | threads | bytes/record | s | M records/s | CPU s | M records/CPU s | peak MiB";
     let mut readings = Readings {
-        bench,
         tool: target()?.join("release/fdr"),
         most_records: options.records,
-        table: Table::new(heads),
+        table: table(heads),
     };
     readings.read_native()?;
     readings.convert()?;
@@ -116,7 +118,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!(
         "{}; medians of {ROUNDS} readings of a file in the page cache\n\n{}",
         machine(),
-        readings.table.text()
+        readings.table
     );
     notes.iter().for_each(|note| println!("{note}"));
     Ok(())
@@ -127,8 +129,34 @@ fn conversion(target: &str) -> String {
     format!("convert --quiet --force -o OUT IN --to {target}")
 }
 
+/// What a program takes: medians of the rounds, and the most memory. Of its words, `IN` and `OUT` are paths.
+///
+/// # Errors
+/// If it fails.
+fn took(rounds: usize, program: &Path, words: &str, [input, out]: [&Path; 2]) -> Result<RunCost> {
+    let (sh, mut all) = (shell()?, Vec::new());
+    for _ in 0..rounds {
+        let words = words.split_whitespace();
+        let words = words.map(|word| filled(word, input, out));
+        let (_, log) = output(measured(&sh)?.arg(program).args(words))?;
+        all.push(RunCost::parse(&log)?);
+    }
+    Ok(RunCost {
+        seconds: median(all.iter().map(|took| took.seconds)),
+        cpu_seconds: median(all.iter().map(|took| took.cpu_seconds)),
+        peak_mib: all.iter().map(|took| took.peak_mib).fold(0.0, f64::max),
+    })
+}
+
+/// A word of a command line, with paths for `IN` and `OUT`.
+fn filled(word: &str, input: &Path, out: &Path) -> OsString {
+    match word {
+        "IN" => input.into(),
+        word => word.replace("OUT", &out.to_string_lossy()).into(),
+    }
+}
+
 struct Readings {
-    bench: Program,
     tool: PathBuf,
     /// In millions.
     most_records: u64,
@@ -152,10 +180,10 @@ impl Readings {
         let label = format!("{name} {}", words.replace("--quiet --force ", ""));
         eprintln!("{label}");
         let out = trace.beside("out");
-        let took = self.bench.took(ROUNDS, program, words, [input, &out]);
+        let took = took(ROUNDS, program, words, [input, &out]);
         remove(&out);
         let (took, millions) = (took?, trace.records as f64 / 1e6);
-        self.table.add([
+        self.table.add_row([
             label,
             format!("{millions:.0}"),
             trace.threads.to_string(),
@@ -201,8 +229,7 @@ impl Readings {
             }
             for target in targets.iter().filter(|target| !target.contains("-j")) {
                 let made = trace.beside("made");
-                self.bench
-                    .took(1, &tool, &conversion(target), [&trace.path, &made])?;
+                took(1, &tool, &conversion(target), [&trace.path, &made])?;
                 let name = format!("fdr, of {target},");
                 self.measure(&trace, &name, &tool, "verify IN", &made)?;
                 remove(&made);
@@ -234,8 +261,7 @@ impl Readings {
                 run_command(cmd!(sh, "{maker} {input} {theirs}"))?;
             } else if !maker.is_empty() {
                 let words = conversion(maker);
-                self.bench
-                    .took(1, &self.tool, &words, [&trace.path, &theirs])?;
+                took(1, &self.tool, &words, [&trace.path, &theirs])?;
             }
             let input = match maker {
                 "" => &trace.path,
@@ -262,5 +288,14 @@ mod tests {
         for words in READS.iter().chain(peers) {
             assert!(words.split_whitespace().any(|word| word == "IN"), "{words}");
         }
+    }
+
+    #[test]
+    fn paths_stand_for_in_and_out() {
+        let of = |word| filled(word, Path::new("a b"), Path::new("c"));
+        assert_eq!(
+            ["IN", "--output=OUT", "x"].map(of),
+            ["a b", "--output=c", "x"]
+        );
     }
 }

@@ -3,7 +3,6 @@
 //! accounting, and against each other where the calls do not depend on time.
 
 mod build;
-mod estimates;
 mod inputs;
 mod self_times;
 mod trace;
@@ -12,19 +11,17 @@ mod workload;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
+use comfy_table::Table;
 use tempfile::TempDir;
 use xshell::cmd;
 use xtask::process::{into_files, output, run as run_command, shell, target, work_folder};
 
 use crate::Result;
-use crate::calls::callgrind;
-use crate::compile::childrens_seconds;
-use crate::program::{load, machine};
-use crate::table::{NONE, Table, number};
-use build::{Build, Built, Effort};
-use trace::{Function, Report, threshold};
+use crate::program::{self, RunCost, load, machine, measured};
+use crate::table::{NONE, table};
+use build::{Build, Built};
+use trace::{Report, threshold};
 use workload::Workload;
 
 /// Other people's programs, marked whole, with a workload each; fetches them, builds take most of an hour
@@ -39,80 +36,50 @@ pub(crate) struct Options {
     /// Builds all programs into one folder, and measures no builds
     #[arg(long)]
     quick: bool,
-    /// Takes the programs that an earlier run built, and measures no builds
-    #[arg(long, conflicts_with = "quick")]
-    built: bool,
-    /// Also counts instructions without recording, which a busy machine does not change (needs valgrind)
-    #[arg(long)]
-    instructions: bool,
     /// Compares self times with those of runs in which each call leaves its records, instead of all else
-    #[arg(long, conflicts_with_all = ["instructions", "busiest"])]
+    #[arg(long)]
     self_times: bool,
-    /// Also the functions with the most calls
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    busiest: usize,
 }
 
-impl Options {
-    fn effort(&self) -> Effort {
-        match (self.built, self.quick) {
-            (true, _) => Effort::Nothing,
-            (false, true) => Effort::Quick,
-            (false, false) => Effort::Measured,
-        }
-    }
-}
+type Variables = &'static [(&'static str, &'static str)];
 
 /// How a program is run.
 #[derive(Clone, Copy, PartialEq)]
 enum Mode {
     Original,
     Off,
-    /// With this value of `FDR_KEEP`.
-    On(&'static str),
     /// Recording, with these variables.
-    With(&'static [(&'static str, &'static str)]),
+    On(Variables),
 }
+
+const EVERY: Variables = &[("FDR_KEEP", "0")];
+const KEPT: Variables = &[("FDR_KEEP", "10s")];
+const SMALL_BUDGET: Variables = &[("FDR_BUDGET", "3%")];
 
 const MODES: [Mode; 5] = [
     Mode::Original,
     Mode::Off,
-    Mode::On("0"),
-    Mode::On("10s"),
-    SMALL_BUDGET,
+    Mode::On(EVERY),
+    Mode::On(KEPT),
+    Mode::On(SMALL_BUDGET),
 ];
-const SMALL_BUDGET: Mode = Mode::With(&[("FDR_BUDGET", "3%")]);
-/// Each call is counted, so this says how many there are.
-const COUNTS_ALL: Mode = Mode::With(&[("FDR_BUDGET", "0")]);
 
-/// The least that a run took.
-#[derive(Clone, Copy)]
-struct RunCost {
-    cpu: f64,
-    wall: f64,
-}
-
-/// What a workload showed: times by mode, and the reports of the modes that record.
+/// What a workload showed: the least that each mode took, and reports.
 struct WorkloadFigures {
     took: [RunCost; MODES.len()],
-    /// Instructions of the marked program while off, over those of the unmarked one.
-    instructions: Option<f64>,
     every: Report,
     kept: Report,
-    small: Report,
-    /// The report of a run in which each call is only counted. There is one only for workloads whose runs make the same
-    /// calls.
-    counted: Option<Report>,
     /// The threshold, as `fdr info` has it.
     threshold: String,
 }
 
-/// Builds the programs, runs their workloads, and prints three tables.
+/// Builds the programs, runs their workloads, and prints tables.
 ///
 /// # Errors
 /// If a program can't be had, built or run, or its trace is not what it must be.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let chosen = workload::choose(&options.only)?;
+    program::build()?;
     let folder = work_folder("bench/whole")?;
     let sh = shell()?;
     run_command(cmd!(
@@ -123,17 +90,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut shown = Vec::new();
     let mut compared = Vec::new();
     let mut findings = Vec::new();
-    for program in workload::programs(&chosen) {
+    for recipe in &chosen {
         // A program that can't be built or run is a finding, so that the others have their figures.
-        let built = Build::new(&folder, program, options.effort()).and_then(|build| build.run());
+        let built = Build::new(&folder, recipe, options.quick).and_then(|build| build.run());
         let built = match built {
             Ok(built) => built,
             Err(error) => {
-                findings.push(format!("{}: {error}", program.name));
+                findings.push(format!("{}: {error}", recipe.name));
                 continue;
             }
         };
-        for workload in chosen.iter().filter(|all| all.program == program.name) {
+        for workload in &recipe.workloads {
             eprintln!(
                 "{}: {} rounds, load {}",
                 workload.name,
@@ -142,13 +109,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             );
             if options.self_times {
                 match compare_self_times(workload, &built, options.rounds) {
-                    Ok(pairs) => compared.push((workload.name, pairs)),
+                    Ok(pairs) => compared.push((workload.name.as_str(), pairs)),
                     Err(error) => findings.push(format!("{}: {error}", workload.name)),
                 }
                 continue;
             }
-            match measure(workload, &built, options, &mut findings) {
-                Ok(of_workload) => shown.push((*workload, of_workload)),
+            match measure(workload, &built, options.rounds, &mut findings) {
+                Ok(of_workload) => shown.push((workload, of_workload)),
                 Err(error) => findings.push(format!("{}: {error}", workload.name)),
             }
         }
@@ -161,18 +128,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         options.rounds
     );
     if options.self_times {
-        println!("{}", self_times::table(&compared).text());
+        println!("{}", self_times::table(&compared));
     } else {
-        println!("{}", costs(&shown).text());
-        println!("{}", histories(&shown).text());
-        println!("{}", beliefs(&shown).text());
-        println!("{}", build_table(&builds).text());
-    }
-    for (workload, shown) in &shown {
-        let busiest = shown.kept.busiest(options.busiest);
-        if !busiest.is_empty() {
-            println!("{}\n{}", workload.name, functions(&busiest, shown).text());
-        }
+        println!("{}\n", costs(&shown));
+        println!("{}\n", histories(&shown));
+        println!("{}\n", build_table(&builds));
     }
     for finding in &findings {
         println!("{finding}");
@@ -187,37 +147,27 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn measure(
     workload: &Workload,
     built: &Built,
-    options: &Options,
+    rounds: u64,
     findings: &mut Vec<String>,
 ) -> Result<WorkloadFigures> {
     let mut runs = Runs::new(workload, built)?;
-    for _ in 0..options.rounds {
+    for _ in 0..rounds {
         runs.round()?;
     }
-    let [every, kept, small] = runs.reports.each_mut().map(Option::take);
-    let (Some(every), Some(kept), Some(small)) = (every, kept, small) else {
+    let [every, kept] = runs.reports.each_mut().map(Option::take);
+    let (Some(every), Some(kept)) = (every, kept) else {
         return Err("no round".into());
     };
-    let mut counted = None;
     if workload.repeats {
         runs.findings.extend(every.same_calls(&kept));
         runs.compare_output()?;
-        let traces = runs.once(COUNTS_ALL, MODES.len())?.1;
-        counted = Some(whole_report(&only_trace(&traces)?)?);
     }
-    let instructions = match options.instructions {
-        true => Some(runs.instructions(1)? / runs.instructions(0)?),
-        false => None,
-    };
     let named = |what: &String| format!("{}: {what}", workload.name);
     findings.extend(runs.findings.iter().map(named));
     Ok(WorkloadFigures {
         took: runs.took,
-        instructions,
         every,
         kept,
-        small,
-        counted,
         threshold: runs.threshold,
     })
 }
@@ -230,8 +180,8 @@ struct Runs<'a> {
     input: PathBuf,
     /// The least of each mode.
     took: [RunCost; MODES.len()],
-    /// The last ones: of each call, of calls that are kept, and with the small budget.
-    reports: [Option<Report>; 3],
+    /// The last ones: of each call, and of calls that are kept.
+    reports: [Option<Report>; 2],
     threshold: String,
     findings: Vec<String>,
 }
@@ -240,8 +190,9 @@ impl Runs<'_> {
     fn new<'a>(workload: &'a Workload, built: &'a Built) -> Result<Runs<'a>> {
         let folder = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
         let never = RunCost {
-            cpu: f64::INFINITY,
-            wall: f64::INFINITY,
+            seconds: f64::INFINITY,
+            cpu_seconds: f64::INFINITY,
+            peak_mib: f64::INFINITY,
         };
         Ok(Runs {
             workload,
@@ -249,7 +200,7 @@ impl Runs<'_> {
             input: workload.input.make(folder.path())?,
             folder,
             took: [never; MODES.len()],
-            reports: [None, None, None],
+            reports: [None, None],
             threshold: NONE.to_owned(),
             findings: Vec::new(),
         })
@@ -260,29 +211,26 @@ impl Runs<'_> {
         self.folder.path().join(format!("said-{mode}"))
     }
 
-    /// One run, and its traces. `at`: the number of its output.
-    fn once(&self, mode: Mode, at: usize) -> Result<(RunCost, TempDir)> {
-        let traces = tempfile::Builder::new().tempdir_in(&self.folder)?;
-        let program = match mode {
-            Mode::Original => &self.built.programs[0],
-            Mode::Off | Mode::On(_) | Mode::With(_) => &self.built.programs[1],
-        };
-        let output = self.output(at);
-        let took = once(self.workload, program, &self.input, mode, &traces, &output)?;
-        Ok((took, traces))
-    }
-
     /// One run of each mode.
     fn round(&mut self) -> Result<()> {
         for (at, mode) in MODES.into_iter().enumerate() {
-            let (took, traces) = self.once(mode, at)?;
-            self.took[at].cpu = self.took[at].cpu.min(took.cpu);
-            self.took[at].wall = self.took[at].wall.min(took.wall);
+            let traces = tempfile::Builder::new().tempdir_in(&self.folder)?;
+            let program = match mode {
+                Mode::Original => &self.built.programs[0],
+                Mode::Off | Mode::On(_) => &self.built.programs[1],
+            };
+            let output = self.output(at);
+            let took = once(self.workload, program, &self.input, mode, &traces, &output)?;
+            let least = &mut self.took[at];
+            least.cpu_seconds = least.cpu_seconds.min(took.cpu_seconds);
+            least.seconds = least.seconds.min(took.seconds);
             match mode {
                 Mode::Original | Mode::Off => {}
-                Mode::On("0") => self.reports[0] = Some(self.report(&traces)?),
-                Mode::On(_) => self.keep(&traces)?,
-                Mode::With(_) => self.reports[2] = Some(self.report(&traces)?),
+                Mode::On(EVERY) => self.reports[0] = Some(self.report(&traces)?),
+                Mode::On(KEPT) => self.keep(&traces)?,
+                Mode::On(_) => {
+                    self.report(&traces)?;
+                }
             }
         }
         Ok(())
@@ -326,15 +274,6 @@ impl Runs<'_> {
         }
         Ok(())
     }
-
-    /// Instructions of a program without recording.
-    fn instructions(&self, program: usize) -> Result<f64> {
-        let words: Vec<String> = self.workload.words(&self.input).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (events, _) = callgrind(&self.built.programs[program], &words, &[], &[])?;
-        let counted = events.get("Ir").copied();
-        Ok(counted.ok_or("callgrind counted no instructions")?)
-    }
 }
 
 /// Self times of both kinds of runs, and of the first kind once more, in turn.
@@ -348,17 +287,16 @@ fn compare_self_times(
     let stdout_path = place.path().join("said");
     let mut reports = [Vec::new(), Vec::new(), Vec::new()];
     let kinds = [
-        &self_times::EVERY[..],
-        &self_times::KEEP_TEN_SECONDS,
-        &self_times::EVERY,
+        self_times::EVERY,
+        self_times::KEEP_TEN_SECONDS,
+        self_times::EVERY,
     ];
     for _ in 0..rounds {
         for (reports, variables) in reports.iter_mut().zip(kinds) {
             let traces = tempfile::Builder::new().tempdir_in(&place)?;
-            let (program, mode) = (&built.programs[1], Mode::With(variables));
+            let (program, mode) = (&built.programs[1], Mode::On(variables));
             once(workload, program, &input, mode, &traces, &stdout_path)?;
-            let report = ask_tool("report --json --limit 1000000", &only_trace(&traces)?)?;
-            reports.push(Report::parse(&report)?);
+            reports.push(whole_report(&only_trace(&traces)?)?);
         }
     }
     let [every, kept, again] = reports;
@@ -382,17 +320,8 @@ fn once(
     stdout_path: &Path,
 ) -> Result<RunCost> {
     let (sh, words) = (shell()?, workload.words(input));
-    let mut command = cmd!(sh, "{program} {words...}");
-    let keep;
-    let variables = match mode {
-        Mode::Original | Mode::Off => None,
-        Mode::On(value) => {
-            keep = [("FDR_KEEP", value)];
-            Some(&keep[..])
-        }
-        Mode::With(variables) => Some(variables),
-    };
-    if let Some(variables) = variables {
+    let mut command = measured(&sh)?.arg(program).args(words);
+    if let Mode::On(variables) = mode {
         command = command
             .env("FDR", "1")
             .envs(variables.iter().copied())
@@ -401,18 +330,12 @@ fn once(
     }
     let log = stdout_path.with_extension("log");
     let (stdout, stderr) = (File::create(stdout_path)?, File::create(&log)?);
-    let (since, before) = (Instant::now(), childrens_seconds()?);
     let status = into_files(command, stdout, stderr)?;
-    let took = RunCost {
-        cpu: childrens_seconds()? - before,
-        wall: since.elapsed().as_secs_f64(),
-    };
+    let log = fs::read(log)?;
+    let log = String::from_utf8_lossy(&log);
     match status.success() {
-        true => Ok(took),
-        false => {
-            let log = fs::read_to_string(log).unwrap_or_default();
-            Err(format!("{}: {status}\n{}", program.display(), log.trim_end()).into())
-        }
+        true => RunCost::parse(&log),
+        false => Err(format!("{}: {status}\n{}", program.display(), log.trim_end()).into()),
     }
 }
 
@@ -447,55 +370,22 @@ fn only_trace(folder: &TempDir) -> Result<PathBuf> {
 
 /// Slowdown by mode: CPU time, and in parentheses the time that passed.
 fn costs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
-    let heads = "program | calls | calls/s | original, s CPU | off, instructions | off | FDR_KEEP=0 | FDR_KEEP=10s | FDR_BUDGET=3%";
-    let mut table = Table::new(heads);
+    let heads = "program | calls | calls/s | original, s CPU | off | FDR_KEEP=0 | FDR_KEEP=10s | FDR_BUDGET=3%";
+    let mut table = table(heads);
     for (workload, shown) in shown {
         let [original, others @ ..] = shown.took;
         let ratios = others.map(|took| {
-            let (cpu, wall) = (took.cpu / original.cpu, took.wall / original.wall);
-            format!("{cpu:.2} ({wall:.2})")
+            let cpu = took.cpu_seconds / original.cpu_seconds;
+            format!("{cpu:.2} ({:.2})", took.seconds / original.seconds)
         });
-        let calls = shown.every.recorded() / 2;
-        let per_second = calls as f64 / shown.took[2].wall;
+        let calls = (shown.every.recorded() / 2) as f64;
         let first = [
-            workload.name.to_owned(),
-            millions(calls as f64),
-            millions(per_second),
-            format!("{:.2}", original.cpu),
-            number(shown.instructions, 3),
+            workload.name.clone(),
+            millions(calls),
+            millions(calls / shown.took[2].seconds),
+            format!("{:.2}", original.cpu_seconds),
         ];
-        table.add(first.into_iter().chain(ratios));
-    }
-    table
-}
-
-/// The share of the CPU time that the recorder claims to take, and the measured cost beside the marked program with
-/// recording off. Also the estimated functions.
-fn beliefs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
-    let heads = "program | said | paid | said, 3 % | paid | estimated functions | within 3 errors | often called | within 5 %";
-    let mut table = Table::new(heads);
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    for (workload, shown) in shown {
-        let said = |report: &Report| report.cost().map_or_else(|| NONE.to_owned(), percent);
-        let paid = |at: usize| percent(shown.took[at].cpu / shown.took[1].cpu - 1.0);
-        let seconds = shown.took[1].wall;
-        let counted = shown.counted.as_ref();
-        let found = counted.map(|all| estimates::compare(all, &shown.kept, seconds));
-        let cell = |number: fn(&estimates::Estimates) -> usize| {
-            let number = found.as_ref().map(number);
-            number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
-        };
-        table.add([
-            workload.name.to_owned(),
-            said(&shown.kept),
-            paid(3),
-            said(&shown.small),
-            paid(4),
-            cell(|found| found.functions),
-            cell(|found| found.within_three_errors),
-            cell(|found| found.often),
-            cell(|found| found.within_five_percent),
-        ]);
+        table.add_row(first.into_iter().chain(ratios));
     }
     table
 }
@@ -503,7 +393,7 @@ fn beliefs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
 /// What the traces hold at the end of the run.
 fn histories(shown: &[(&Workload, WorkloadFigures)]) -> Table {
     let heads = "program | s, FDR_KEEP=0 | history | s, FDR_KEEP=10s | history | threshold | only counted | summarised | overwritten";
-    let mut table = Table::new(heads);
+    let mut table = table(heads);
     for (workload, shown) in shown {
         let history = |report: &Report| match report.busiest_thread() {
             Some(thread) if thread.overwritten == 0 => {
@@ -517,11 +407,11 @@ fn histories(shown: &[(&Workload, WorkloadFigures)]) -> Table {
             let all = all.max(1) as f64;
             format!("{:.1} %", records as f64 / all * 100.0)
         };
-        table.add([
-            workload.name.to_owned(),
-            format!("{:.2}", shown.took[2].wall),
+        table.add_row([
+            workload.name.clone(),
+            format!("{:.2}", shown.took[2].seconds),
             history(&shown.every),
-            format!("{:.2}", shown.took[3].wall),
+            format!("{:.2}", shown.took[3].seconds),
             history(&shown.kept),
             shown.threshold.clone(),
             share(2 * shown.kept.counted()),
@@ -535,7 +425,7 @@ fn histories(shown: &[(&Workload, WorkloadFigures)]) -> Table {
 /// Builds of the programs: original, then marked.
 fn build_table(builds: &[Built]) -> Table {
     let heads = "program | functions | stripped, kB | marked | clean release build, s CPU | marked | one file touched, s CPU | marked";
-    let mut table = Table::new(heads);
+    let mut table = table(heads);
     for built in builds {
         let pairs = [built.clean, built.touched].map(|pair| match pair {
             Some([original, marked]) => [
@@ -550,23 +440,7 @@ fn build_table(builds: &[Built]) -> Table {
             format!("{} ({:.2})", marked / 1000, marked as f64 / original as f64),
         ];
         let first = [built.name.to_owned(), built.functions.to_string()];
-        table.add(first.into_iter().chain(sizes).chain(pairs.concat()));
-    }
-    table
-}
-
-/// The functions with the most calls.
-fn functions(busiest: &[&Function], shown: &WorkloadFigures) -> Table {
-    let mut table = Table::new("function | calls | calls/s | mean, ns | self, ns a call");
-    for function in busiest {
-        let calls = function.calls.max(1) as f64;
-        table.add([
-            function.name.clone(),
-            function.calls.to_string(),
-            millions(calls / shown.took[3].wall),
-            format!("{:.0}", function.total_ns as f64 / calls),
-            format!("{:.0}", function.self_ns as f64 / calls),
-        ]);
+        table.add_row(first.into_iter().chain(sizes).chain(pairs.concat()));
     }
     table
 }

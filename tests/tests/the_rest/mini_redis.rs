@@ -1,7 +1,7 @@
 //! The server mini-redis under load, marked by `cargo fdr`. Its sources come from the package registry and are never
 //! committed. Clients send 10,000 commands and measure each of them. The figures of the server's tasks must agree. One
 //! command is slow, because the copy has a sleep for its key. It must make one dump, which holds the call and its key.
-//! `cargo xtask trial --tasks` runs this test and shows the figures.
+//! `cargo test -p fdr-tests --test main the_rest::mini_redis -- --nocapture` shows the figures.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -46,7 +46,7 @@ fn server() -> Option<PathBuf> {
     let program = PROGRAMS.iter().find(|program| program.name == "mini-redis");
     let program = program.expect("it is one of the programs");
     let tool = fdr_tests::tool().with_file_name("cargo-fdr");
-    if let Err(error) = prepare(&folder, program, &tool, false) {
+    if let Err(error) = prepare(&folder, program, &tool) {
         fdr_tests::skip(&format!("tasks of mini-redis: {error}"));
         return None;
     }

@@ -32,28 +32,30 @@ impl Kind {
 }
 
 /// Puts both kinds of the program's sources below the folder, and says how many functions are marked. `tool` is
-/// `cargo-fdr`; `every` marks also what is not worth it.
+/// `cargo-fdr`.
 ///
 /// # Errors
 ///
 /// If the packages cannot be had, or marks cannot be taken out again byte for byte.
-pub fn prepare(folder: &Path, program: &Program, tool: &Path, every: bool) -> Result<usize> {
+pub fn prepare(folder: &Path, program: &Program, tool: &Path) -> Result<usize> {
     let packages = fetch(&folder.join("fetched"), program)?;
     let folder = folder.join(program.name);
     let [original, marked] = [Kind::Original, Kind::Marked].map(|kind| folder.join(kind.name()));
+    let sh = shell()?;
     for folder in [&original, &marked] {
         // What an earlier run left, if any.
         let _ = fs::remove_dir_all(folder);
-        for ((name, _), package) in program.packages.iter().zip(&packages) {
-            copy(package, &folder.join(name))?;
-        }
         write(&folder.join("Cargo.toml"), &workspace(program))?;
+        for ((name, _), package) in program.packages.iter().zip(&packages) {
+            let to = folder.join(name);
+            output(cmd!(sh, "cp --recursive {package} {to}"))?;
+        }
     }
-    let sh = shell_in(&original)?;
+    sh.change_dir(&original);
     run(cmd!(sh, "cargo generate-lockfile --quiet"))?;
     let lock = fs::copy(original.join("Cargo.lock"), marked.join("Cargo.lock"));
     lock.map_err(|error| format!("{}: {error}", marked.display()))?;
-    mark(&original, &marked, tool, every)
+    mark(&original, &marked, tool)
 }
 
 /// The folders in which cargo keeps the packages.
@@ -104,21 +106,19 @@ fn workspace(program: &Program) -> String {
 }
 
 /// Has `cargo fdr` mark the functions, after it has shown that it can take all marks out again.
-fn mark(original: &Path, marked: &Path, tool: &Path, every: bool) -> Result<usize> {
+fn mark(original: &Path, marked: &Path, tool: &Path) -> Result<usize> {
     let sh = shell()?;
-    let run = |options: &[&str]| -> Result<String> {
+    let instrument = |options: &[&str]| -> Result<String> {
         Ok(output(cmd!(sh, "{tool} fdr instrument {marked} {options...}"))?.0)
     };
     // Messages are compared by their lines.
-    let all: &[&str] = match every {
-        false => &["--same-line"],
-        true => &["--same-line", "--all"],
-    };
-    run(all)?;
-    run(&[all, &["--check"]].concat())?;
-    run(&["--remove"])?;
-    same(original, marked)?;
-    let listing = run(all)?;
+    instrument(&["--same-line"])?;
+    instrument(&["--same-line", "--check"])?;
+    instrument(&["--remove"])?;
+    run(cmd!(sh, "diff --recursive --brief {original} {marked}")).map_err(|error| {
+        format!("{error}: cargo fdr instrument --remove does not restore every file")
+    })?;
+    let listing = instrument(&["--same-line"])?;
     Ok(listing.lines().filter_map(functions).sum())
 }
 
@@ -127,49 +127,6 @@ fn functions(line: &str) -> Option<usize> {
     let (_, said) = line.split_once(": ")?;
     let (marked, _) = said.split_once(" marked, ")?;
     marked.split(' ').next()?.parse().ok()
-}
-
-/// Refuses a folder whose files are not byte for byte those of another.
-fn same(one: &Path, other: &Path) -> Result<()> {
-    let bad = |path: &Path, error| format!("{}: {error}", path.display());
-    let mut names = 0;
-    for entry in fs::read_dir(one).map_err(|error| bad(one, error))? {
-        let one = entry.map_err(|error| bad(one, error))?.path();
-        let other = other.join(one.file_name().unwrap_or_default());
-        names += 1;
-        if one.is_dir() {
-            same(&one, &other)?;
-        } else {
-            let read = |path: &Path| fs::read(path).map_err(|error| bad(path, error));
-            if read(&one)? != read(&other)? {
-                let other = other.display();
-                return Err(format!(
-                    "{other}: cargo fdr instrument --remove does not restore it"
-                ));
-            }
-        }
-    }
-    let others = fs::read_dir(other).map_err(|error| bad(other, error))?;
-    match others.count() == names {
-        true => Ok(()),
-        false => Err(format!("{}: cargo fdr left files behind", other.display())),
-    }
-}
-
-/// A folder with all that is in it.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    let bad = |path: &Path, error| format!("{}: {error}", path.display());
-    fs::create_dir_all(to).map_err(|error| bad(to, error))?;
-    for entry in fs::read_dir(from).map_err(|error| bad(from, error))? {
-        let from = entry.map_err(|error| bad(from, error))?.path();
-        let to = to.join(from.file_name().unwrap_or_default());
-        if from.is_dir() {
-            copy(&from, &to)?;
-        } else {
-            fs::copy(&from, &to).map_err(|error| bad(&from, error))?;
-        }
-    }
-    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -1,85 +1,50 @@
 //! The rules about crates: which crate may depend on which, and which foreign crates may be linked into our users'
-//! programs. The graph is cargo's own. `deny.toml` has the rules about licences and sources.
+//! programs. ARCHITECTURE.md has the table. The graph is cargo's own. `deny.toml` has the rules about licences and sources.
 
 use std::path::Path;
 
 use cargo_metadata::{Dependency, DependencyKind, MetadataCommand, Package};
 
-use super::Finding;
+use super::{Finding, PAGE};
 use xtask::Result;
 
+/// The beginning of the head of the table.
+const HEAD: &str = "| crate |";
+
 /// A row of the table.
-struct Crate {
-    name: &'static str,
+struct Crate<'a> {
+    name: &'a str,
     /// Which of ours it may depend on, for tests too.
-    ours: &'static [&'static str],
-    others: Others,
+    ours: Vec<&'a str>,
+    /// Which of other people's crates it may depend on outside its tests; `None`: any.
+    others: Option<Vec<&'a str>>,
+    /// Any of theirs behind a feature.
+    features: bool,
 }
 
-/// Which of other people's crates it may depend on outside its tests.
-enum Others {
-    Any,
-    Only(&'static [&'static str]),
-    /// These, and any behind a feature.
-    OnlyWithoutFeatures(&'static [&'static str]),
-}
-
-use Others::{Any, Only, OnlyWithoutFeatures};
-
-/// Every crate of ours.
-const CRATES: [Crate; 14] = [
-    linked(
-        "fdr",
-        &["fdr-macros", "fdr-formats"],
-        Only(&["core_affinity", "crossbeam-utils", "libc"]),
-    ),
-    linked(
-        "fdr-macros",
-        &["fdr-marks"],
-        Only(&["proc-macro2", "quote", "syn"]),
-    ),
-    linked("fdr-marks", &[], Only(&["proc-macro2", "quote", "syn"])),
-    linked("fdr-formats", &[], OnlyWithoutFeatures(&[])),
-    linked(
-        "fdr-tracing",
-        &["fdr"],
-        Only(&["tracing-core", "tracing-subscriber"]),
-    ),
-    linked(
-        "fdr-parking-lot",
-        &["fdr"],
-        OnlyWithoutFeatures(&["parking_lot"]),
-    ),
-    own("fdr-cli", &["fdr-formats", "fdr-marks"]),
-    own("fdr-examples", &["fdr", "fdr-tracing"]),
-    own("fdr-bench", &["fdr", "fdr-formats", "fdr-parking-lot"]),
-    own("fdr-bench-driver", &["xtask"]),
-    own(
-        "fdr-tests",
-        &[
-            "fdr",
-            "fdr-macros",
-            "fdr-formats",
-            "fdr-tracing",
-            "fdr-parking-lot",
-            "fdr-cli",
-            "fdr-examples",
-            "xtask",
-        ],
-    ),
-    own("xtask", &[]),
-    own("fdr-fuzz", &["fdr-formats"]),
-    own("fdr-fleet", &["fdr-cli", "fdr-formats"]),
-];
-
-/// A crate that users' programs link or build.
-const fn linked(name: &'static str, ours: &'static [&'static str], others: Others) -> Crate {
-    Crate { name, ours, others }
-}
-
-/// A program of ours: libraries are welcome.
-const fn own(name: &'static str, ours: &'static [&'static str]) -> Crate {
-    linked(name, ours, Any)
+/// The page's table. A cell is `none`, `any`, or names with commas between; behind a semicolon, what features may add.
+fn rows(page: &str) -> Vec<Crate<'_>> {
+    let names = |cell| match cell {
+        "none" => Vec::new(),
+        names => str::split(names, ", ").collect(),
+    };
+    let rows = super::table_rows(page, HEAD).into_iter();
+    rows.filter_map(|cells| {
+        let [name, ours, others, ..] = *cells else {
+            return None;
+        };
+        let (others, features) = match others.split_once("; ") {
+            Some((others, "any behind a feature")) => (others, true),
+            _ => (others, false),
+        };
+        Some(Crate {
+            name,
+            ours: names(ours),
+            others: (others != "any").then(|| names(others)),
+            features,
+        })
+    })
+    .collect()
 }
 
 /// The workspaces that have these crates.
@@ -90,11 +55,12 @@ const WORKSPACES: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "fleet/Cargo.tom
 /// # Errors
 ///
 /// If cargo cannot tell the graph.
-pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
+pub(super) fn check(root: &Path, page: &str) -> Result<Vec<Finding>> {
+    let rows = rows(page);
     let mut findings = Vec::new();
     for manifest in WORKSPACES {
         for package in packages(&root.join(manifest))? {
-            findings.extend(of_package(root, &package));
+            findings.extend(of_package(root, &rows, &package));
         }
     }
     Ok(findings)
@@ -108,26 +74,23 @@ fn packages(manifest: &Path) -> Result<Vec<Package>> {
     Ok(metadata.packages)
 }
 
-fn row(name: &str) -> Option<&'static Crate> {
-    CRATES.iter().find(|row| row.name == name)
+fn row<'a>(rows: &'a [Crate<'_>], name: &str) -> Option<&'a Crate<'a>> {
+    rows.iter().find(|row| row.name == name)
 }
 
-fn of_package(root: &Path, package: &Package) -> Vec<Finding> {
+fn of_package(root: &Path, rows: &[Crate<'_>], package: &Package) -> Vec<Finding> {
     let manifest = package.manifest_path.as_std_path();
     let manifest = manifest.strip_prefix(root).unwrap_or(manifest);
     let name = package.name.as_str();
     let finding = |what| Finding::new(&manifest.to_string_lossy(), 0, what);
-    let Some(row) = row(name) else {
-        let what = format!(
-            "{name} is not in the table of crates: add it to {}",
-            file!()
-        );
+    let Some(row) = row(rows, name) else {
+        let what = format!("{name} is not in the table of crates: add it to {PAGE}");
         return vec![finding(what)];
     };
     let refused = package
         .dependencies
         .iter()
-        .filter(|dependency| !row.allows(dependency));
+        .filter(|dependency| !row.allows(rows, dependency));
     let what = |dependency: &Dependency| {
         let kind = if dependency.optional {
             " as a feature"
@@ -135,7 +98,7 @@ fn of_package(root: &Path, package: &Package) -> Vec<Finding> {
             ""
         };
         format!(
-            "{name} must not depend on {}{kind}: ARCHITECTURE.md has the table",
+            "{name} must not depend on {}{kind}: {PAGE} has the table",
             dependency.name
         )
     };
@@ -144,19 +107,17 @@ fn of_package(root: &Path, package: &Package) -> Vec<Finding> {
         .collect()
 }
 
-impl Crate {
-    fn allows(&self, dependency: &Dependency) -> bool {
+impl Crate<'_> {
+    fn allows(&self, rows: &[Crate<'_>], dependency: &Dependency) -> bool {
         let name = dependency.name.as_str();
-        if row(name).is_some() {
+        if row(rows, name).is_some() {
             // A crate's own library is no arrow.
             return name == self.name || self.ours.contains(&name);
         }
+        let is_listed = |names: &Vec<&str>| names.contains(&name);
         dependency.kind == DependencyKind::Development
-            || match self.others {
-                Any => true,
-                Only(names) => names.contains(&name),
-                OnlyWithoutFeatures(names) => dependency.optional || names.contains(&name),
-            }
+            || self.others.as_ref().is_none_or(is_listed)
+            || self.features && dependency.optional
     }
 }
 
@@ -178,9 +139,11 @@ mod tests {
         fs::write(&manifest, text).expect("a manifest");
         let found = packages(&manifest).expect("cargo's answer");
         fs::remove_dir_all(&folder).expect("the folder can be removed");
+        let page = fs::read_to_string(xtask::process::root().join(PAGE)).expect("the page");
+        let rows = rows(&page);
         let found = found
             .iter()
-            .flat_map(|package| of_package(&folder, package));
+            .flat_map(|package| of_package(&folder, &rows, package));
         found.map(|finding| finding.to_string()).collect()
     }
 

@@ -3,14 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
 use super::Finding;
 
 /// A link of a page.
-struct Link<'a> {
+struct Link {
     line: usize,
     /// As it is written, without the anchor; empty: the page itself.
-    path: &'a str,
-    anchor: Option<&'a str>,
+    path: String,
+    anchor: Option<String>,
 }
 
 /// The table of contents of the book. Its links don't count as links from a page.
@@ -28,7 +30,7 @@ pub(super) fn check(pages: &[(String, String)], files: &BTreeSet<String>) -> Vec
     for (page, text) in pages {
         for link in links(text) {
             let mut found = |what: String| findings.push(Finding::new(page, link.line, what));
-            let Some(target) = resolve(page, link.path) else {
+            let Some(target) = resolve(page, &link.path) else {
                 found(format!("{}: the link leaves the tree", link.path));
                 continue;
             };
@@ -41,7 +43,7 @@ pub(super) fn check(pages: &[(String, String)], files: &BTreeSet<String>) -> Vec
                 found(format!("{}: no such file; mend the link", link.path));
             } else if let Some(anchor) = link.anchor {
                 let known = anchors.get(target.as_str());
-                if !known.is_some_and(|known| known.contains(anchor)) {
+                if !known.is_some_and(|known| known.contains(&anchor)) {
                     found(format!("#{anchor}: {target} has no such heading"));
                 }
             }
@@ -90,44 +92,27 @@ fn resolve(page: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The lines of a page outside fenced code, with their numbers from 1.
-fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut fenced = false;
-    let lines = text.lines().enumerate();
-    lines.filter_map(move |(at, line)| {
-        let fence = line.trim_start().starts_with("```");
-        fenced ^= fence;
-        (!fenced && !fence).then_some((at + 1, line))
-    })
+fn parser(text: &str) -> Parser<'_> {
+    Parser::new_ext(text, Options::ENABLE_TABLES)
 }
 
 /// Links to files. Addresses on the network, and paths of Rust items, are left out.
-fn links(text: &str) -> Vec<Link<'_>> {
+fn links(text: &str) -> Vec<Link> {
     let mut links = Vec::new();
-    for (line, text) in prose(text) {
-        let mut rest = text;
-        while let Some(at) = rest.find(['`', ']']) {
-            let (sign, after) = (rest.as_bytes()[at], &rest[at + 1..]);
-            rest = after;
-            if sign == b'`' {
-                // A span of code ends on its line, or is none.
-                rest = after.split_once('`').map_or(after, |(_, rest)| rest);
-                continue;
-            }
-            let target = after
-                .strip_prefix('(')
-                .and_then(|target| target.split_once(')'));
-            let Some((target, after)) = target else {
-                continue;
-            };
-            rest = after;
-            let (path, anchor) = match target.split_once('#') {
-                Some((path, anchor)) => (path, Some(anchor)),
-                None => (target, None),
-            };
-            if !path.contains(':') {
-                links.push(Link { line, path, anchor });
-            }
+    for (event, place) in parser(text).into_offset_iter() {
+        let Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) = event else {
+            continue;
+        };
+        let (path, anchor) = match dest_url.split_once('#') {
+            Some((path, anchor)) => (path, Some(anchor.to_owned())),
+            None => (&*dest_url, None),
+        };
+        if !path.contains(':') {
+            links.push(Link {
+                line: 1 + text[..place.start].matches('\n').count(),
+                path: path.to_owned(),
+                anchor,
+            });
         }
     }
     links
@@ -136,19 +121,26 @@ fn links(text: &str) -> Vec<Link<'_>> {
 /// The anchors of a page's headings, as GitHub and GitLab make them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
-    for (_, line) in prose(text) {
-        let heading = line.trim_start_matches('#');
-        let Some(heading) = heading.strip_prefix(' ').filter(|_| line.starts_with('#')) else {
-            continue;
-        };
-        let kept = |letter: &char| letter.is_alphanumeric() || "_- ".contains(*letter);
-        let anchor: String = heading.trim().to_lowercase().chars().filter(kept).collect();
-        let anchor = anchor.replace(' ', "-");
-        let mut numbered = anchor.clone();
-        let mut number = 0;
-        while !anchors.insert(numbered) {
-            number += 1;
-            numbered = format!("{anchor}-{number}");
+    let mut heading = None;
+    for event in parser(text) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::Text(text) | Event::Code(text) => {
+                heading.iter_mut().for_each(|heading| *heading += &text);
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                let kept = |letter: &char| letter.is_alphanumeric() || "_- ".contains(*letter);
+                let heading = heading.take().unwrap_or_default().to_lowercase();
+                let anchor: String = heading.chars().filter(kept).collect();
+                let anchor = anchor.replace(' ', "-");
+                let mut numbered = anchor.clone();
+                let mut number = 0;
+                while !anchors.insert(numbered) {
+                    number += 1;
+                    numbered = format!("{anchor}-{number}");
+                }
+            }
+            _ => {}
         }
     }
     anchors

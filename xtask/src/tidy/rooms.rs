@@ -4,60 +4,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
 
-use super::Finding;
+use super::{Finding, PAGE};
 use xtask::Result;
 
-/// The recorder's rooms from the lowest to the highest, and the rooms that each one uses. A room uses lower
-/// rooms only, so there is no circle.
-const RUNTIME: [Row; 22] = [
-    ("api", &[]),
-    ("body", &[]),
-    ("config", &[]),
-    ("primitive", &[]),
-    ("sys", &[]),
-    ("values", &[]),
-    ("messages", &["config", "sys"]),
-    ("clock", &["config"]),
-    ("ring", &["clock", "primitive", "sys"]),
-    ("site", &["primitive", "ring", "sys"]),
-    ("recorder", &["clock", "primitive", "ring", "site", "sys"]),
-    ("events", &["recorder", "site", "values"]),
-    ("private", &["body", "events", "recorder", "site", "values"]),
-    ("no_private", &["body", "values"]),
-    ("sync", &["primitive", "recorder", "site"]),
-    ("dump", &["clock", "primitive", "ring", "sys"]),
-    (
-        "crash",
-        &[
-            "clock",
-            "dump",
-            "messages",
-            "primitive",
-            "recorder",
-            "ring",
-            "site",
-            "sys",
-        ],
-    ),
-    (
-        "shell",
-        &[
-            "api", "clock", "config", "crash", "dump", "events", "messages", "recorder", "ring",
-            "site", "sys",
-        ],
-    ),
-    ("dynamic", &["events", "recorder", "shell", "site"]),
-    ("load", &["recorder", "shell"]),
-    ("on", &["api", "config", "shell"]),
-    ("off", &["api", "config"]),
-];
-
 /// A room and the rooms that it uses.
-type Row = (&'static str, &'static [&'static str]);
+type Row<'a> = (&'a str, Vec<&'a str>);
+
+/// The beginning of the head of the table of the recorder's rooms, from the lowest to the highest. A room uses lower
+/// rooms only, so there is no circle.
+const RUNTIME: &str = "| runtime/ |";
 
 /// The formats. No format uses another one, except by [`FORMAT_ARROWS`]. Only `registry` names all of them.
 const FORMATS: [&str; 7] = [
@@ -76,12 +35,6 @@ const MACRO: &str = "__fdr_";
 /// The one type that expansions name at the root, because it is a part of the API.
 const SPAN: &str = "Span";
 
-/// Where the table above is.
-const TABLE: &str = "xtask/src/tidy/rooms.rs";
-
-/// The page that shows the table to people.
-const PAGE: &str = "ARCHITECTURE.md";
-
 /// One room's use of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrow {
@@ -94,17 +47,15 @@ pub(super) struct Arrow {
 /// A file of a crate: its path relative to the crate's `src`, and its text.
 pub(super) type Source = (String, String);
 
-/// Checks both crates, and the page that has the table.
+/// Checks the crates. The page has the table of the recorder's rooms.
 ///
 /// # Errors
 ///
 /// If a file cannot be read, or is no Rust.
-pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
+pub(super) fn check(root: &Path, page: &str) -> Result<Vec<Finding>> {
     let runtime = sources(&root.join("runtime/src"))?;
     let formats = sources(&root.join("formats/src"))?;
-    let page = read(&root.join(PAGE))?;
-    let mut findings = table(&RUNTIME, "runtime/src", &runtime)?;
-    findings.extend(page_findings(&RUNTIME, &page));
+    let mut findings = table(&rows(page), "runtime/src", &runtime)?;
     let arrows = arrows("formats/src", &formats)?;
     findings.extend(circles(&arrows));
     findings.extend(formats_apart(&arrows));
@@ -114,16 +65,24 @@ pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
+/// The rows of the page's table. What a room uses is `no other`, or names with commas between.
+fn rows(page: &str) -> Vec<Row<'_>> {
+    let rows = super::table_rows(page, RUNTIME).into_iter();
+    rows.filter_map(|cells| match *cells {
+        [room, "no other", ..] => Some((room, Vec::new())),
+        [room, uses, ..] => Some((room, uses.split(", ").collect())),
+        _ => None,
+    })
+    .collect()
+}
+
 fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 pub(super) fn sources(folder: &Path) -> Result<Vec<Source>> {
-    let mut files: Vec<PathBuf> = Vec::new();
-    super::list(folder, &mut files)?;
-    files.sort();
     let mut sources = Vec::new();
-    for file in files {
+    for file in super::list(folder)? {
         let path = file.strip_prefix(folder).unwrap_or(&file);
         let path = path.to_string_lossy().into_owned();
         if path.ends_with(".rs") {
@@ -134,7 +93,7 @@ pub(super) fn sources(folder: &Path) -> Result<Vec<Source>> {
 }
 
 /// Holds a crate to its table, and the table to the crate.
-fn table(rows: &[Row], folder: &str, sources: &[Source]) -> Result<Vec<Finding>> {
+fn table(rows: &[Row<'_>], folder: &str, sources: &[Source]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     let arrows = arrows(folder, sources)?;
     let rooms: BTreeSet<&str> = sources.iter().map(|(path, _)| room(path)).collect();
@@ -142,7 +101,7 @@ fn table(rows: &[Row], folder: &str, sources: &[Source]) -> Result<Vec<Finding>>
     for room in rooms.iter().filter(|&&room| !is_root(room)) {
         if row(room).is_none() {
             let what = format!("the room {room} is not in the table of {folder}: add it");
-            findings.push(Finding::new(TABLE, 0, what));
+            findings.push(Finding::new(PAGE, 0, what));
         }
     }
     for arrow in &arrows {
@@ -161,40 +120,24 @@ fn table(rows: &[Row], folder: &str, sources: &[Source]) -> Result<Vec<Finding>>
     for (at, (from, uses)) in rows.iter().enumerate() {
         if !rooms.contains(from) {
             let what = format!("{folder} has no room {from}: take it out of the table");
-            findings.push(Finding::new(TABLE, 0, what));
+            findings.push(Finding::new(PAGE, 0, what));
             continue;
         }
-        for to in *uses {
+        for to in uses {
             let used = arrows
                 .iter()
                 .any(|arrow| arrow.from == *from && arrow.to == *to);
             if !used {
                 let what = format!("{from} may use {to}, but does not: take it out of the table");
-                findings.push(Finding::new(TABLE, 0, what));
+                findings.push(Finding::new(PAGE, 0, what));
             }
             if row(to).is_none_or(|below| below >= at) {
                 let what = format!("{from} uses {to}, which is no lower room: change the order");
-                findings.push(Finding::new(TABLE, 0, what));
+                findings.push(Finding::new(PAGE, 0, what));
             }
         }
     }
     Ok(findings)
-}
-
-/// Holds the page to the table: a row for each room begins with its name and the rooms that it uses.
-fn page_findings(rows: &[Row], page: &str) -> Vec<Finding> {
-    let row = |(room, uses): &Row| {
-        let uses = match uses {
-            [] => "no other".to_owned(),
-            uses => uses.join(", "),
-        };
-        format!("| `{room}` | {uses} |")
-    };
-    rows.iter()
-        .map(row)
-        .filter(|row| !page.lines().any(|line| line.starts_with(row)))
-        .map(|row| Finding::new(PAGE, 0, format!("the map of rooms lacks the row `{row}`")))
-        .collect()
 }
 
 /// Finds the rooms that use each other in a circle.
@@ -202,19 +145,6 @@ pub(super) fn circles(arrows: &[Arrow]) -> Vec<Finding> {
     let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for arrow in arrows {
         uses.entry(&arrow.from).or_default().insert(&arrow.to);
-        uses.entry(&arrow.to).or_default();
-    }
-    // A room that uses no other is in no circle. Removing it may leave further rooms that use no other. What is left at
-    // the end is in a circle, or leads to one.
-    while let Some(free) = uses
-        .iter()
-        .find(|(_, uses)| uses.is_empty())
-        .map(|(&room, _)| room)
-    {
-        uses.remove(free);
-        uses.values_mut().for_each(|uses| {
-            uses.remove(free);
-        });
     }
     let reaches = |from: &str, goal: &str| {
         let (mut seen, mut next) = (BTreeSet::new(), vec![from]);

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use syn::{Type, TypePath};
 use xtask::Result;
 
 /// A function of a program, or all instances of a generic one that have one name.
@@ -81,92 +82,49 @@ impl Key {
     /// Of a name such as `a::b::Type::method::{closure#0}` or `<a::Type<u8> as b::Trait>::method`.
     pub(super) fn parse(name: &str) -> Option<Key> {
         // Callgrind gives the inner calls of a recursive function a name of their own: `a::b'2`.
-        let name = match name.rsplit_once('\'') {
+        let mut name = match name.rsplit_once('\'') {
             Some((name, level)) if level.chars().all(is_digit) => name,
             _ => name,
         };
-        let mut segments = segments(name);
-        while segments.last().is_some_and(|last| last.starts_with('{')) {
-            segments.pop();
+        while let Some((function, last)) = name.rsplit_once("::")
+            && last.starts_with('{')
+        {
+            name = function;
         }
-        let name = segments.pop()?;
-        if !name.starts_with(|first: char| first.is_alphanumeric() || first == '_') {
-            return None;
-        }
-        let owner = segments.pop().unwrap_or_default();
-        // An item inside a function has one more segment, which is the function.
-        let (owner, of_trait) = match owner.strip_prefix('<') {
-            None => (owner.to_owned(), None),
-            Some(owner) => {
-                let owner = owner.strip_suffix('>').unwrap_or(owner);
-                match split_as(owner) {
-                    (of_type, None) => (last_word(of_type), None),
-                    (of_type, Some(of_trait)) => (last_word(of_type), Some(last_word(of_trait))),
-                }
-            }
+        let TypePath { qself, path, .. } = syn::parse_str(name).ok()?;
+        let segments: Vec<String> = path
+            .segments
+            .iter()
+            .map(|all| all.ident.to_string())
+            .collect();
+        // Of `<Type as Trait>::method`, the path is `Trait::method`.
+        let of_trait = qself.as_ref().map_or(0, |of_type| of_type.position);
+        let (of_trait, rest) = segments.split_at(of_trait);
+        let (name, around) = rest.split_last()?;
+        let (owner, of_trait) = match (around.last(), qself) {
+            // An item inside a function has one more segment, which is the function.
+            (Some(owner), _) => (owner.clone(), None),
+            (None, Some(of_type)) => (last_word(*of_type.ty), of_trait.last().cloned()),
+            (None, None) => (String::new(), None),
         };
         Some(Key {
             owner,
             of_trait,
-            name: name.to_owned(),
+            name: name.clone(),
         })
     }
 }
 
-/// A path at its `::`, without arguments of generics. A first `<… as …>` is one segment.
-fn segments(path: &str) -> Vec<&str> {
-    let (mut depth, mut start) = (0_u32, 0);
-    let mut found = Vec::new();
-    let mut before = ' ';
-    for (at, char) in path.char_indices() {
-        match char {
-            '<' | '(' | '[' | '{' => depth += 1,
-            // `->` ends nothing.
-            '>' if before == '-' => {}
-            '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            ':' if depth == 0 && before == ':' => {
-                found.push(&path[start..at - 1]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-        before = char;
-    }
-    found.push(&path[start..]);
-    let is_generics = |(at, segment): &(usize, &str)| *at > 0 && segment.starts_with('<');
-    let found = found.into_iter().enumerate();
-    let kept = found.filter(|found| !is_generics(found));
-    kept.map(|(at, segment)| match segment.find('<') {
-        // `Type<u8>`
-        Some(generics) if at > 0 => &segment[..generics],
-        _ => segment,
-    })
-    .filter(|segment| !segment.is_empty())
-    .collect()
-}
-
-/// `T as U` at the outermost level.
-fn split_as(text: &str) -> (&str, Option<&str>) {
-    let mut depth = 0_u32;
-    for (at, char) in text.char_indices() {
-        match char {
-            '<' | '(' | '[' => depth += 1,
-            '>' | ')' | ']' => depth = depth.saturating_sub(1),
-            ' ' if depth == 0 && text[at..].starts_with(" as ") => {
-                return (&text[..at], Some(&text[at + 4..]));
-            }
-            _ => {}
-        }
-    }
-    (text, None)
-}
-
 /// The last word of a type's path: `Set` of `&mut a::Set<b::C>`.
-fn last_word(of_type: &str) -> String {
-    let path = of_type.split(['<', '(', '[']).next().unwrap_or_default();
-    let path = path.trim_end_matches("::");
-    let word = path.rsplit([':', ' ', '&']).next().unwrap_or_default();
-    word.to_owned()
+fn last_word(of_type: Type) -> String {
+    match of_type {
+        Type::Reference(of_type) => last_word(*of_type.elem),
+        Type::Path(of_type) => {
+            let last = of_type.path.segments.last();
+            last.map_or_else(String::new, |last| last.ident.to_string())
+        }
+        _ => String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -3,45 +3,30 @@
 
 use std::fmt;
 
-/// What a program's tests came to.
+/// What a program's tests came to: every test with its result, and the sums of the suites; sorted.
 pub(super) struct Outcome {
-    passed: usize,
-    failed: usize,
-    ignored: usize,
-    /// Every test with its result, sorted.
     results: Vec<String>,
 }
 
 impl Outcome {
     /// From what `cargo test` printed on its standard output.
     pub(super) fn parse(success: bool, text: &str) -> Outcome {
-        let mut outcome = Outcome {
-            passed: 0,
-            failed: 0,
-            ignored: 0,
-            results: Vec::new(),
+        let sum = |line: &str| {
+            let (sum, _) = line.split_once("; finished in")?;
+            sum.starts_with("test result: ").then(|| sum.to_owned())
         };
-        for line in text.lines() {
-            if let Some(summary) = line.strip_prefix("test result: ") {
-                outcome.passed += count(summary, "passed");
-                outcome.failed += count(summary, "failed");
-                outcome.ignored += count(summary, "ignored");
-            } else if let Some(result) = result(line) {
-                outcome.results.push(result);
-            }
-        }
+        let lines = text.lines();
+        let results = lines.filter_map(|line| sum(line).or_else(|| result(line)));
+        let mut outcome = Outcome {
+            results: results.collect(),
+        };
         outcome.results.push(ended("cargo test", success));
         outcome.results.sort_unstable();
         outcome
     }
 
     /// Adds what a run of the program printed.
-    pub(super) fn add_run(&mut self, success: bool, text: String) {
-        *(if success {
-            &mut self.passed
-        } else {
-            &mut self.failed
-        }) += 1;
+    pub(super) fn add_run(&mut self, success: bool, text: &str) {
         self.results.push(ended("the program", success));
         self.results.push(format!("the program prints {text:?}"));
         self.results.sort_unstable();
@@ -51,46 +36,29 @@ impl Outcome {
     pub(super) fn differences(&self, other: &Outcome) -> Vec<String> {
         let lost = new_lines(&other.results, &self.results);
         let new = new_lines(&self.results, &other.results);
-        let mut lines: Vec<String> = lost.iter().map(|line| format!("lost: {line}")).collect();
-        lines.extend(new.iter().map(|line| format!("new: {line}")));
-        if lines.is_empty() && self.to_string() != other.to_string() {
-            lines.push(format!("{other} instead of {self}"));
-        }
-        lines
+        let lost = lost.iter().map(|line| format!("lost: {line}"));
+        lost.chain(new.iter().map(|line| format!("new: {line}")))
+            .collect()
     }
 }
 
+/// How many tests passed, failed and were ignored.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Outcome {
-            passed,
-            failed,
-            ignored,
-            ..
-        } = self;
-        write!(f, "{passed} ok, {failed} bad")?;
-        if *ignored > 0 {
-            write!(f, ", {ignored} ign.")?;
+        let count = |result: &str| {
+            let tests = self.results.iter().filter(|line| line.ends_with(result));
+            tests.count()
+        };
+        write!(f, "{} ok, {} bad", count(": ok"), count(": FAILED"))?;
+        match count(": ignored") {
+            0 => Ok(()),
+            ignored => write!(f, ", {ignored} ign."),
         }
-        Ok(())
     }
 }
 
 fn ended(what: &str, success: bool) -> String {
     format!("{what} {}", if success { "succeeds" } else { "fails" })
-}
-
-/// The number before a word.
-fn count(summary: &str, word: &str) -> usize {
-    let mut words = summary.split([' ', ';']).filter(|word| !word.is_empty());
-    let mut before = "";
-    words
-        .find_map(|this| {
-            let number = (this == word).then(|| before.parse().unwrap_or(0));
-            before = this;
-            number
-        })
-        .unwrap_or(0)
 }
 
 /// `test NAME ... RESULT`, without what a test wrote in between.
@@ -154,7 +122,7 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
     fn results_are_compared_without_order_and_times() {
         let outcome = Outcome::parse(false, TEXT);
         assert_eq!(outcome.to_string(), "2 ok, 1 bad, 1 ign.");
-        assert_eq!(outcome.results.len(), 5);
+        assert_eq!(outcome.results.len(), 7);
         let mut lines: Vec<&str> = TEXT.lines().collect();
         lines.reverse();
         let other = lines.join("\n").replace("9.99s", "1.23s");
@@ -170,9 +138,9 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; fini
         );
         // A test that takes the whole process with it.
         let other = Outcome::parse(false, TEXT.split("test a").next().expect("a part"));
-        assert_eq!(outcome.differences(&other).len(), 2);
+        assert_eq!(outcome.differences(&other).len(), 4);
         let mut other = Outcome::parse(true, TEXT);
-        other.add_run(true, "text".to_owned());
+        other.add_run(true, "text");
         assert_eq!(outcome.differences(&other).len(), 4);
     }
 

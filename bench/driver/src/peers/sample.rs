@@ -5,8 +5,8 @@ use crate::Result;
 use crate::figures::{Spread, Words};
 
 /// What one process measured.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Sample {
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Sample {
     /// A call of the untraced twin.
     pub(super) untraced: f64,
     /// What tracing adds to a call, on the thread that makes it.

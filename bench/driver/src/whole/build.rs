@@ -6,36 +6,26 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use xshell::cmd;
-use xtask::process::{output, run as run_command, shell, shell_in, target};
+use xtask::process::{output, run as run_command, shell_in, target};
 use xtask::programs::{Kind, Program, prepare};
 
-use super::workload::{RECIPES, Recipe, Run};
+use super::workload::{Recipe, Run, folder};
 use crate::Result;
-use crate::compile::childrens_seconds;
+use crate::program::{RunCost, measured, stripped_bytes};
 
 /// Unmarked, marked.
 const KINDS: [Kind; 2] = [Kind::Original, Kind::Marked];
 /// The package of a program of ours.
 const OURS: &str = "fdr-workload";
 
-/// What is built.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Effort {
-    /// All, twice, with seconds.
-    Measured,
-    /// All into one folder, so that what programs share is built once.
-    Quick,
-    /// Nothing: an earlier run built it.
-    Nothing,
-}
-
 /// A program and where it is built.
 pub(super) struct Build<'a> {
-    program: &'a Program,
-    recipe: &'static Recipe,
+    program: &'static Program,
+    recipe: &'a Recipe,
     /// Of all programs, and of this one.
     folders: [PathBuf; 2],
-    effort: Effort,
+    /// Into one folder, so that what programs share is built once. No build is measured.
+    quick: bool,
 }
 
 /// What came out: unmarked, then marked.
@@ -52,65 +42,49 @@ pub(super) struct Built {
 
 impl<'a> Build<'a> {
     /// # Errors
-    /// If there is no recipe for the program.
-    pub(super) fn new(folder: &Path, program: &'a Program, effort: Effort) -> Result<Build<'a>> {
-        let recipe = RECIPES.iter().find(|all| all.program == program.name);
+    /// If there is no such program.
+    pub(super) fn new(folder: &Path, recipe: &'a Recipe, quick: bool) -> Result<Build<'a>> {
         Ok(Build {
-            program,
-            recipe: recipe.ok_or("there is no recipe to build it")?,
-            folders: [folder.to_owned(), folder.join(program.name)],
-            effort,
+            program: recipe.program()?,
+            recipe,
+            folders: [folder.to_owned(), folder.join(&recipe.name)],
+            quick,
         })
     }
 
-    /// Builds both, or takes what an earlier run built.
+    /// Builds both.
     ///
     /// # Errors
     /// If the sources can't be had, or do not compile.
     pub(super) fn run(&self) -> Result<Built> {
-        let functions = self.folders[1].join("functions");
+        let tool = target()?.join("release/cargo-fdr");
+        let functions = prepare(&self.folders[0], self.program, &tool)?;
+        self.add_ours()?;
         let programs = KINDS.map(|kind| self.folders[1].join(format!("program-{}", kind.name())));
-        let [mut clean, mut touched] = [None, None];
-        if self.effort != Effort::Nothing {
-            let tool = target()?.join("release/cargo-fdr");
-            let count = prepare(&self.folders[0], self.program, &tool, false)?;
-            self.add_ours()?;
-            fs::write(&functions, count.to_string())?;
-            let mut seconds = [[0.0; 2]; 2];
-            for (at, kind) in KINDS.into_iter().enumerate() {
-                if self.effort == Effort::Measured {
-                    // What an earlier run left, if any.
-                    let _ = fs::remove_dir_all(self.target(kind));
-                }
-                seconds[0][at] = self.build(kind)?;
-                // The next program may have the same name.
-                let binary = self.target(kind).join("release").join(self.names().1);
-                fs::copy(binary, &programs[at])?;
-                if self.effort == Effort::Measured {
-                    let touched = File::options().append(true).open(self.touched(kind))?;
-                    touched.set_modified(SystemTime::now())?;
-                    seconds[1][at] = self.build(kind)?;
-                }
+        let (mut clean, mut touched, mut bytes) = ([0.0; 2], [0.0; 2], [0; 2]);
+        for (at, kind) in KINDS.into_iter().enumerate() {
+            if !self.quick {
+                // What an earlier run left, if any.
+                let _ = fs::remove_dir_all(self.target(kind));
             }
-            if self.effort == Effort::Measured {
-                [clean, touched] = seconds.map(Some);
+            clean[at] = self.build(kind)?;
+            // The next program may have the same name.
+            let binary = self.target(kind).join("release").join(self.names().1);
+            fs::copy(binary, &programs[at])?;
+            bytes[at] = stripped_bytes(&programs[at])?;
+            if !self.quick {
+                let file = File::options().append(true).open(self.touched(kind))?;
+                file.set_modified(SystemTime::now())?;
+                touched[at] = self.build(kind)?;
             }
-        }
-        let functions = fs::read_to_string(&functions)
-            .map_err(|error| format!("{}: {error}: run it without --built", functions.display()))?;
-        let (sh, mut bytes) = (shell()?, [0; 2]);
-        for (bytes, program) in bytes.iter_mut().zip(&programs) {
-            let stripped = program.with_extension("stripped");
-            output(cmd!(sh, "strip -o {stripped} {program}"))?;
-            *bytes = fs::metadata(stripped)?.len();
         }
         Ok(Built {
             name: self.program.name,
-            functions: functions.parse()?,
+            functions,
             programs,
             bytes,
-            clean,
-            touched,
+            clean: (!self.quick).then_some(clean),
+            touched: (!self.quick).then_some(touched),
         })
     }
 
@@ -121,16 +95,17 @@ impl<'a> Build<'a> {
         if let Run::Ours {
             source,
             dependencies,
-        } = self.recipe.run
+        } = &self.recipe.run
         {
             let manifest = format!(
                 "[package]\nname = \"{OURS}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[dependencies]\n{dependencies}"
             );
+            let source = fs::read(folder().join(source))?;
             for folder in [&original, &marked] {
                 let package = folder.join(OURS);
                 fs::create_dir_all(package.join("src"))?;
                 fs::write(package.join("Cargo.toml"), &manifest)?;
-                fs::write(package.join("src/main.rs"), source)?;
+                fs::write(package.join("src/main.rs"), &source)?;
             }
             let sh = shell_in(&original)?;
             run_command(cmd!(sh, "cargo update --workspace --quiet"))?;
@@ -150,16 +125,13 @@ impl<'a> Build<'a> {
         sh.set_var("CARGO_TARGET_DIR", self.target(kind));
         // Other people's warnings are no figures.
         sh.set_var("RUSTFLAGS", "--cap-lints=allow");
-        let before = childrens_seconds()?;
-        run_command(cmd!(
-            sh,
-            "cargo build --quiet --release --offline --package {package} --bin {binary}"
-        ))?;
-        Ok(childrens_seconds()? - before)
+        let cargo = measured(&sh)?.args(["cargo", "build", "--quiet", "--release", "--offline"]);
+        let (_, log) = output(cargo.args(["--package", package, "--bin", binary]))?;
+        Ok(RunCost::parse(&log)?.cpu_seconds)
     }
 
-    fn names(&self) -> (&'static str, &'static str) {
-        match self.recipe.run {
+    fn names(&self) -> (&str, &str) {
+        match &self.recipe.run {
             Run::Own { package, binary } => (package, binary),
             Run::Ours { .. } => (OURS, OURS),
         }
@@ -170,13 +142,13 @@ impl<'a> Build<'a> {
     }
 
     fn touched(&self, kind: Kind) -> PathBuf {
-        self.sources(kind).join(self.recipe.touched)
+        self.sources(kind).join(&self.recipe.touched)
     }
 
     fn target(&self, kind: Kind) -> PathBuf {
-        match self.effort {
-            Effort::Measured => self.folders[1].join(format!("target-{}", kind.name())),
-            Effort::Quick | Effort::Nothing => self.folders[0].join("target"),
+        match self.quick {
+            false => self.folders[1].join(format!("target-{}", kind.name())),
+            true => self.folders[0].join("target"),
         }
     }
 }

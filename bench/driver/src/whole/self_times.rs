@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use comfy_table::Table;
+
+use super::Variables;
 use super::trace::Report;
-use crate::table::Table;
+use crate::table;
 
 /// What a run with records of each call has in its environment. Its rings hold the whole run, because the end of a
 /// program may call other functions than its middle. They are in memory, where no disk is waited for.
-pub(super) const EVERY: [(&str, &str); 5] = [
+pub(super) const EVERY: Variables = &[
     ("FDR_KEEP", "0"),
     ("FDR_BUDGET", "0"),
     ("FDR_BUFFER", "2G"),
@@ -16,7 +19,7 @@ pub(super) const EVERY: [(&str, &str); 5] = [
     ("FDR_DIR", "/dev/shm"),
 ];
 /// The other run.
-pub(super) const KEEP_TEN_SECONDS: [(&str, &str); 3] = [
+pub(super) const KEEP_TEN_SECONDS: Variables = &[
     ("FDR_KEEP", "10s"),
     ("FDR_BUDGET", "0"),
     ("FDR_DIR", "/dev/shm"),
@@ -86,7 +89,7 @@ fn least(times: impl IntoIterator<Item = f64>) -> f64 {
 /// How well the times of all programs agree. `again`: those of two equal runs.
 pub(super) fn table(programs: &[(&str, Compared)]) -> Table {
     let heads = "program | functions | within 2 % | again | within 5 % | again | the most | self, ns: FDR_KEEP=0 | FDR_KEEP=10s | function";
-    let mut table = Table::new(heads);
+    let mut table = table::table(heads);
     for (name, compared) in programs {
         let within = |pairs: &[Pair], most: f64| {
             let found = pairs.iter().filter(|pair| pair.difference().abs() <= most);
@@ -102,7 +105,7 @@ pub(super) fn table(programs: &[(&str, Compared)]) -> Table {
             within(again, 0.05),
         ];
         for pair in kept.iter().take(3) {
-            table.add(first.iter().cloned().chain([
+            table.add_row(first.iter().cloned().chain([
                 format!("{:+.1} %", pair.difference() * 100.0),
                 format!("{:.1}", pair.every),
                 format!("{:.1}", pair.other),
@@ -165,16 +168,16 @@ mod tests {
         assert_eq!(pairs, [of("b", 20.0, 22.0), of("c", 30.0, 30.3)]);
         let again = compare(&every, &every);
         let compared = Compared { kept: pairs, again };
-        let text = table(&[("p", compared)]).text();
+        let text = table(&[("p", compared)]).to_string();
         assert!(
             text.contains("+10.0 %") && text.contains("+1.0 %"),
             "{text}"
         );
         let row = text
             .lines()
-            .find(|line| line.starts_with("p "))
+            .find(|line| line.starts_with("| p "))
             .expect(&text);
-        let words: Vec<&str> = row.split_whitespace().take(6).collect();
+        let words: Vec<&str> = row.split('|').map(str::trim).skip(1).take(6).collect();
         assert_eq!(words, ["p", "2", "1", "2", "1", "2"], "{text}");
     }
 }

@@ -15,13 +15,6 @@ pub(super) struct Report {
     /// Of the records.
     functions: Vec<Function>,
     whole_run: Option<Vec<Function>>,
-    recording_cost: Option<Cost>,
-}
-
-/// Millionths of the CPU time.
-#[derive(Deserialize)]
-struct Cost {
-    share: u64,
 }
 
 #[derive(Deserialize)]
@@ -49,8 +42,7 @@ pub(super) struct Function {
     /// Those without a time.
     counted: u64,
     /// The standard error of `calls`, if they are estimated.
-    pub(super) calls_error: Option<u64>,
-    pub(super) total_ns: u64,
+    calls_error: Option<u64>,
     pub(super) self_ns: u64,
 }
 
@@ -85,12 +77,6 @@ impl Report {
         threads + self.missing.overwritten
     }
 
-    /// What recording took of the CPU time in the end, as the recorder believes.
-    pub(super) fn cost(&self) -> Option<f64> {
-        let cost = self.recording_cost.as_ref()?;
-        Some(cost.share as f64 / 1e6)
-    }
-
     /// The standard error of all calls together. 0: each call was counted.
     fn error_of_calls(&self) -> f64 {
         let errors = self.whole_run.iter().flatten();
@@ -106,14 +92,6 @@ impl Report {
     /// The functions of the whole run, or of the records if the trace has no totals.
     pub(super) fn all_calls(&self) -> &[Function] {
         self.whole_run.as_ref().unwrap_or(&self.functions)
-    }
-
-    /// The functions with the most calls of the whole run.
-    pub(super) fn busiest(&self, count: usize) -> Vec<&Function> {
-        let mut functions: Vec<&Function> = self.whole_run.iter().flatten().collect();
-        functions.sort_by_key(|function| std::cmp::Reverse(function.calls));
-        functions.truncate(count);
-        functions
     }
 
     /// Threads whose counts do not add up.
@@ -236,7 +214,6 @@ mod tests {
         assert_eq!((right.recorded(), right.summarised()), (36, 8));
         assert_eq!(right.overwritten(), 11);
         assert_eq!(right.busiest_thread().map(Thread::held_ns), Some(20));
-        assert_eq!(right.busiest(1)[0].name, "f");
         let wrong = report(21, 16).findings();
         assert_eq!(
             wrong,

@@ -1,23 +1,84 @@
 //! The workloads: which program, started how, on what. Some programs are libraries; a small program of ours uses them.
-//! Its source is in `bench/whole`, and it is not marked.
+//! List and sources are in `bench/whole`. Our programs are not marked.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use xtask::process::root;
 use xtask::programs::{PROGRAMS, Program};
 
 use super::inputs::Input;
 use crate::Result;
 
+/// How a program is built, and its workloads. `programs.toml` explains the fields.
+#[derive(Clone, Deserialize)]
+pub(super) struct Recipe {
+    pub(super) name: String,
+    #[serde(flatten)]
+    pub(super) run: Run,
+    pub(super) touched: String,
+    #[serde(rename = "workload")]
+    pub(super) workloads: Vec<Workload>,
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Run {
+    /// A program of a package.
+    Own { package: String, binary: String },
+    /// A program of ours.
+    Ours {
+        source: String,
+        /// Lines of its manifest.
+        dependencies: String,
+    },
+}
+
 /// What a program is made to do.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Workload {
-    pub(super) name: &'static str,
-    /// The program's name in the list of other people's programs.
-    pub(super) program: &'static str,
-    /// Words of its command line. `INPUT` is the path of its input.
-    pub(super) arguments: &'static str,
+    pub(super) name: String,
+    arguments: String,
+    #[serde(default)]
     pub(super) input: Input,
     /// Whether two runs make the same calls and print the same.
+    #[serde(default)]
     pub(super) repeats: bool,
+}
+
+#[derive(Deserialize)]
+struct List {
+    #[serde(rename = "program")]
+    programs: Vec<Recipe>,
+}
+
+/// The folder with the list, and with our sources.
+pub(super) fn folder() -> PathBuf {
+    root().join("bench/whole")
+}
+
+/// Most of what oxipng does with `--zopfli` is done by another crate, which is marked here, too.
+const OXIPNG: Program = Program {
+    name: "oxipng",
+    packages: &[("oxipng", "10.1.1"), ("zopfli", "0.8.4")],
+    tests: "",
+    run: None,
+};
+
+impl Recipe {
+    /// Its packages.
+    ///
+    /// # Errors
+    /// If there is no such program.
+    pub(super) fn program(&self) -> Result<&'static Program> {
+        if self.name == OXIPNG.name {
+            return Ok(&OXIPNG);
+        }
+        let mut programs = PROGRAMS.iter();
+        let program = programs.find(|program| program.name == self.name);
+        Ok(program.ok_or_else(|| format!("{} is no program of the list", self.name))?)
+    }
 }
 
 impl Workload {
@@ -32,206 +93,36 @@ impl Workload {
     }
 }
 
-/// Most of what oxipng does with `--zopfli` is done by another crate, which is marked here, too.
-const OXIPNG: Program = Program {
-    name: "oxipng",
-    packages: &[("oxipng", "10.1.1"), ("zopfli", "0.8.4")],
-    tests: "",
-    run: None,
-};
-
-/// How a program is built: its package and program, or a source of ours; and the file that a person edits.
-pub(super) struct Recipe {
-    pub(super) program: &'static str,
-    pub(super) run: Run,
-    /// Below the folder of the sources.
-    pub(super) touched: &'static str,
+fn list() -> Result<Vec<Recipe>> {
+    let list: List = toml::from_str(include_str!("../../../whole/programs.toml"))?;
+    Ok(list.programs)
 }
 
-pub(super) enum Run {
-    /// A program of a package.
-    Own {
-        package: &'static str,
-        binary: &'static str,
-    },
-    /// A program of ours.
-    Ours {
-        source: &'static str,
-        /// Lines of its manifest.
-        dependencies: &'static str,
-    },
-}
-
-pub(super) const RECIPES: [Recipe; PROGRAMS.len()] = [
-    Recipe {
-        program: "ripgrep",
-        run: Run::Own {
-            package: "ripgrep",
-            binary: "rg",
-        },
-        touched: "grep-searcher/src/lib.rs",
-    },
-    Recipe {
-        program: "mini-redis",
-        run: Run::Ours {
-            source: include_str!("../../../whole/mini-redis.rs"),
-            dependencies: "mini-redis = { path = \"../mini-redis\" }\ntokio = { version = \"1\", features = [\"full\"] }\n",
-        },
-        touched: "mini-redis/src/lib.rs",
-    },
-    Recipe {
-        program: "oxipng",
-        run: Run::Own {
-            package: "oxipng",
-            binary: "oxipng",
-        },
-        touched: "oxipng/src/lib.rs",
-    },
-    Recipe {
-        program: "boa",
-        run: Run::Ours {
-            source: include_str!("../../../whole/boa.rs"),
-            dependencies: "boa_engine = { path = \"../boa_engine\" }\n",
-        },
-        touched: "boa_engine/src/lib.rs",
-    },
-    Recipe {
-        program: "gluesql-core",
-        run: Run::Ours {
-            source: include_str!("../../../whole/gluesql.rs"),
-            dependencies: "gluesql-core = { path = \"../gluesql-core\" }\ngluesql_memory_storage = \"=0.20.0\"\n",
-        },
-        touched: "gluesql-core/src/lib.rs",
-    },
-    Recipe {
-        program: "winnow",
-        run: Run::Ours {
-            source: include_str!("../../../whole/winnow.rs"),
-            dependencies: "winnow = { path = \"../winnow\" }\n",
-        },
-        touched: "winnow/src/lib.rs",
-    },
-    Recipe {
-        program: "hashbrown",
-        run: Run::Ours {
-            source: include_str!("../../../whole/hashbrown.rs"),
-            dependencies: "hashbrown = { path = \"../hashbrown\" }\n",
-        },
-        touched: "hashbrown/src/lib.rs",
-    },
-    Recipe {
-        program: "heapless",
-        run: Run::Ours {
-            source: include_str!("../../../whole/heapless.rs"),
-            dependencies: "heapless = { path = \"../heapless\" }\n",
-        },
-        touched: "heapless/src/lib.rs",
-    },
-    Recipe {
-        program: "naga",
-        run: Run::Ours {
-            source: include_str!("../../../whole/naga.rs"),
-            dependencies: "naga = { path = \"../naga\", features = [\"wgsl-in\", \"spv-out\"] }\n",
-        },
-        touched: "naga/src/lib.rs",
-    },
-    Recipe {
-        program: "cranelift-codegen",
-        run: Run::Ours {
-            source: include_str!("../../../whole/cranelift.rs"),
-            dependencies: "cranelift-codegen = { path = \"../cranelift-codegen\" }\ncranelift-frontend = \"=0.135.8\"\n",
-        },
-        touched: "cranelift-codegen/src/lib.rs",
-    },
-];
-
-/// Each takes two seconds or more, because a run of half a second shows what its start costs.
-pub(super) const WORKLOADS: [Workload; 11] = [
-    Workload {
-        name: "ripgrep",
-        program: "ripgrep",
-        arguments: "--line-number --ignore-case --threads 2 st[a-z]*er|record INPUT INPUT INPUT INPUT INPUT",
-        input: Input::Texts,
-        repeats: false,
-    },
-    ours("mini-redis", "mini-redis", "200000", false),
-    picture("oxipng -o 4", "-o 4 --strip all --stdout INPUT", 1152),
-    picture(
-        "oxipng zopfli",
-        "-o 2 --zopfli --zi 5 --strip all --stdout INPUT",
-        704,
-    ),
-    Workload {
-        name: "boa",
-        program: "boa",
-        arguments: "INPUT 4",
-        input: Input::Script(include_str!("../../../whole/boa.js")),
-        repeats: false,
-    },
-    ours("gluesql-core", "gluesql-core", "600", false),
-    ours("winnow", "winnow", "800", true),
-    ours("hashbrown", "hashbrown", "1600", true),
-    ours("heapless", "heapless", "500000", true),
-    ours("naga", "naga", "600", true),
-    ours("cranelift-codegen", "cranelift-codegen", "10000", true),
-];
-
-/// A program of ours. Its arguments say how much it does.
-const fn ours(
-    name: &'static str,
-    program: &'static str,
-    arguments: &'static str,
-    repeats: bool,
-) -> Workload {
-    Workload {
-        name,
-        program,
-        arguments,
-        input: Input::Nothing,
-        repeats,
-    }
-}
-
-/// How far oxipng tries a picture depends on which thread is first. The order of maps in boa and gluesql-core is random.
-const fn picture(name: &'static str, arguments: &'static str, side: u32) -> Workload {
-    Workload {
-        name,
-        program: "oxipng",
-        arguments,
-        input: Input::Picture { side },
-        repeats: false,
-    }
-}
-
-/// The workloads with these names or of these programs, or all.
+/// The programs of these names with their workloads, and the workloads of these names; or all.
 ///
 /// # Errors
 /// If a name is none of either.
-pub(super) fn choose(names: &[String]) -> Result<Vec<&'static Workload>> {
-    let is_called =
-        |workload: &Workload, name: &String| workload.name == name || workload.program == name;
+pub(super) fn choose(names: &[String]) -> Result<Vec<Recipe>> {
+    let mut recipes = list()?;
     for name in names {
-        if !WORKLOADS.iter().any(|workload| is_called(workload, name)) {
-            let known = WORKLOADS.each_ref().map(|workload| workload.name);
-            let known = known.join(", ");
-            return Err(format!("no program {name:?}; they are {known}").into());
+        let is_known = |recipe: &Recipe| {
+            let mut workloads = recipe.workloads.iter();
+            recipe.name == *name || workloads.any(|workload| workload.name == *name)
+        };
+        if !recipes.iter().any(is_known) {
+            let known: Vec<&str> = recipes.iter().map(|recipe| recipe.name.as_str()).collect();
+            return Err(format!("no program {name:?}; they are {}", known.join(", ")).into());
         }
     }
-    let chosen = WORKLOADS
-        .iter()
-        .filter(|workload| names.is_empty() || names.iter().any(|name| is_called(workload, name)));
-    Ok(chosen.collect())
-}
-
-/// The programs of the workloads, each once.
-pub(super) fn programs(chosen: &[&Workload]) -> impl Iterator<Item = &'static Program> {
-    let chosen = PROGRAMS
-        .iter()
-        .filter(|program| chosen.iter().any(|all| all.program == program.name));
-    chosen.map(|program| match program.name == OXIPNG.name {
-        true => &OXIPNG,
-        false => program,
-    })
+    for recipe in &mut recipes {
+        if !names.is_empty() && !names.contains(&recipe.name) {
+            recipe
+                .workloads
+                .retain(|workload| names.contains(&workload.name));
+        }
+    }
+    recipes.retain(|recipe| !recipe.workloads.is_empty());
+    Ok(recipes)
 }
 
 #[cfg(test)]
@@ -239,45 +130,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_program_has_a_recipe_and_a_workload() {
+    fn every_program_has_a_recipe_and_its_files() {
+        let recipes = list().expect("a list");
         for program in &PROGRAMS {
-            assert!(RECIPES.iter().any(|recipe| recipe.program == program.name));
-            let chosen = choose(&[program.name.to_owned()]).expect("a program's name");
-            assert!(!chosen.is_empty());
-            let mut programs = programs(&chosen).map(|program| program.name);
-            assert_eq!(programs.next(), Some(program.name));
-            assert_eq!(programs.next(), None);
+            let mut recipes = recipes.iter();
+            let recipe = recipes.find(|recipe| recipe.name == program.name);
+            let recipe = recipe.expect(program.name);
+            let marked = recipe.program().expect("a program").packages;
+            let (touched, _) = recipe.touched.split_once('/').expect("a package's folder");
+            assert!(marked.iter().any(|(name, _)| *name == touched));
+            assert!(
+                program
+                    .packages
+                    .iter()
+                    .all(|package| marked.contains(package))
+            );
+            if let Run::Ours { source, .. } = &recipe.run {
+                assert!(folder().join(source).is_file(), "{source}");
+            }
         }
-        let mut oxipng = PROGRAMS.iter().filter(|all| all.name == OXIPNG.name);
-        let packages = oxipng.next().expect("oxipng").packages;
-        assert!(
-            packages
-                .iter()
-                .all(|package| OXIPNG.packages.contains(package))
-        );
-        for recipe in &RECIPES {
-            let (package, _) = recipe.touched.split_once('/').expect("a package's folder");
-            let mut of_program = PROGRAMS.iter().filter(|all| all.name == recipe.program);
-            let program = of_program.next().expect("a program of the list");
-            assert!(program.packages.iter().any(|(name, _)| *name == package));
-        }
+        assert_eq!(recipes.len(), PROGRAMS.len());
     }
 
     #[test]
     fn workloads_are_chosen_by_name_or_program() {
         let names = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
-            choose(&words).map(|all| all.iter().map(|one| one.name).collect::<Vec<_>>())
+            let workloads = choose(&words)?
+                .into_iter()
+                .flat_map(|recipe| recipe.workloads);
+            Ok::<_, Box<dyn std::error::Error>>(workloads.collect::<Vec<_>>())
         };
-        assert_eq!(names(&[]).expect("all").len(), WORKLOADS.len());
+        assert_eq!(names(&[]).expect("all").len(), 11);
         assert_eq!(names(&["oxipng"]).expect("a program").len(), 2);
-        assert_eq!(names(&["oxipng zopfli", "boa"]).expect("two").len(), 2);
-        let boa = choose(&["boa".to_owned()]).expect("boa")[0];
-        assert_eq!(
-            boa.words(Path::new("a b")).collect::<Vec<_>>(),
-            ["a b", "4"]
-        );
-        let error = names(&["vim"]).expect_err("no program").to_string();
+        let two = names(&["oxipng zopfli", "boa"]).expect("two");
+        assert_eq!(two.len(), 2);
+        let words: Vec<String> = two[1].words(Path::new("a b")).collect();
+        assert_eq!(words, ["a b", "4"]);
+        let error = names(&["vim"]).err().expect("no program").to_string();
         assert!(
             error.contains("vim") && error.contains("mini-redis"),
             "{error}"

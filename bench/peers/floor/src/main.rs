@@ -1,22 +1,19 @@
-//! The physical limit: two clock reads and two 8-byte stores, with the cursor in a register; the project's own bench
-//! has the same. The work is written out once more, because the cursor goes through every function as an argument and
-//! back as a result.
+//! The physical limit: two clock reads and two 8-byte stores, with the cursor in a register. The work is
+//! written out once more, because the cursor goes through every function as an argument and back as a result.
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the floor is written for x86-64");
+
+mod floor;
 
 use std::cell::RefCell;
 use std::hint::black_box;
 use std::process::ExitCode;
 
-use peer_harness::work::{self, Body, FIB, LEAVES, Scratch, Slot};
+use peer_harness::work::{self, Body, CHAINS, FIB, LEAVES, STEPS, Scratch, Slot};
 use peer_harness::{Peer, Result, untraced};
 
-use floor::{ENTRY, EXIT, RDTSC, RDTSCP, Ring, fib, leaf, record};
-
-#[path = "../../../src/floor.rs"]
-#[allow(dead_code, reason = "the project's own bench has one more body")]
-mod floor;
+use floor::{ENTRY, EXIT, RDTSC, RDTSCP, Ring, chain, fib, leaf, record};
 
 thread_local! {
     static RING: RefCell<Ring> = RefCell::new(Ring::new());
@@ -86,6 +83,12 @@ fn batch<const CLOCK: u8>(body: Body, scratch: &mut Scratch) -> u64 {
             }
         }
         Body::Fib => sum = fib::<CLOCK>(black_box(FIB), ring, at).0,
+        Body::Chain => {
+            sum = 1;
+            for _ in 0..CHAINS {
+                (sum, at) = chain::<CLOCK>(sum, black_box(STEPS), ring, at);
+            }
+        }
         Body::Mix => {
             let Scratch { text, table } = scratch;
             for text in text.split(|&byte| byte == 0) {

@@ -7,6 +7,7 @@
 //! | leaf | one multiply, 5,000 times |
 //! | fib | naive recursive fib(17) |
 //! | mix | an index builder: 4 documents of 48 lines of 16 words, each word stemmed and counted |
+//! | chain | multiplies that take about 50 ns, each on the result of the one before, 500 times; not in C |
 
 /// An odd constant with well-mixed bits.
 pub const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -15,6 +16,10 @@ pub const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 pub const LEAVES: u64 = 5_000;
 /// The argument of fib.
 pub const FIB: u32 = 17;
+/// Calls of a batch of chains.
+pub const CHAINS: u64 = 500;
+/// Multiplies of a chain: 4 cycles each, so about 50 ns at 3 GHz.
+pub const STEPS: u32 = 38;
 
 const DOCUMENTS: u64 = 4;
 const LINES: u64 = 48;
@@ -35,6 +40,8 @@ pub enum Body {
     Fib = 1,
     /// Functions of some ns to some µs, four deep.
     Mix = 2,
+    /// Calls of about 50 ns, each of which needs the result of the one before.
+    Chain = 3,
 }
 
 impl Body {
@@ -48,7 +55,8 @@ impl Body {
             "leaf" => Ok(Body::Leaf),
             "fib" => Ok(Body::Fib),
             "mix" => Ok(Body::Mix),
-            _ => Err(format!("unknown body {name}: leaf, fib or mix")),
+            "chain" => Ok(Body::Chain),
+            _ => Err(format!("unknown body {name}: leaf, fib, mix or chain")),
         }
     }
 
@@ -59,6 +67,7 @@ impl Body {
             Body::Fib => fib_calls(FIB),
             // A document, its lines, and two calls for each word.
             Body::Mix => DOCUMENTS * (1 + LINES * (1 + WORDS * 2)),
+            Body::Chain => CHAINS,
         }
     }
 }
@@ -163,7 +172,7 @@ macro_rules! twin {
             use std::hint::black_box;
 
             use $crate::work::{
-                Body, FIB, LEAVES, MULTIPLIER, Scratch, Slot, count, key_of,
+                Body, CHAINS, FIB, LEAVES, MULTIPLIER, STEPS, Scratch, Slot, count, key_of,
             };
 
             $traced! { leaf(x: u64) -> u64 {
@@ -177,6 +186,10 @@ macro_rules! twin {
                 } else {
                     black_box(fib(n - 1)).wrapping_add(black_box(fib(n - 2)))
                 }
+            } }
+
+            $traced! { chain(x: u64, steps: u32) -> u64 {
+                (0..steps).fold(x, |y, _| y.wrapping_mul(MULTIPLIER) ^ 1)
             } }
 
             $traced! { document(text: &[u8], table: &mut [Slot]) -> u64 {
@@ -206,6 +219,7 @@ macro_rules! twin {
                     Body::Mix => text
                         .split(|&byte| byte == 0)
                         .fold(0_u64, |sum, text| sum.wrapping_add(document(text, table))),
+                    Body::Chain => (0..CHAINS).fold(1, |x, _| chain(x, black_box(STEPS))),
                 }
             }
         }
@@ -264,7 +278,7 @@ mod tests {
 
     #[test]
     fn batches_make_the_stated_calls() {
-        for body in [Body::Leaf, Body::Fib, Body::Mix] {
+        for body in [Body::Leaf, Body::Fib, Body::Mix, Body::Chain] {
             CALLS.with(|calls| calls.set(0));
             counting::batch(body, &mut Scratch::new());
             assert_eq!(CALLS.with(|calls| calls.get()), body.calls(), "{body:?}");
@@ -274,7 +288,7 @@ mod tests {
     #[test]
     fn twins_compute_the_same_again_and_again() {
         let mut scratches = [Scratch::new(), Scratch::new()];
-        for body in [Body::Leaf, Body::Fib, Body::Mix, Body::Mix] {
+        for body in [Body::Leaf, Body::Fib, Body::Mix, Body::Mix, Body::Chain] {
             let [one, other] = &mut scratches;
             let result = untraced::batch(body, one);
             assert_eq!(result, counting::batch(body, other), "{body:?}");

@@ -1,5 +1,5 @@
 //! The physical limit of an entry and an exit record: two clock reads and two 8-byte stores in inline assembly. The
-//! cursor is in a register. The peers' workspace has this very file.
+//! cursor is in a register.
 //!
 //! | bits | record |
 //! | --- | --- |
@@ -9,7 +9,7 @@
 use std::arch::asm;
 use std::hint::black_box;
 
-use crate::work::MULTIPLIER;
+use peer_harness::work::MULTIPLIER;
 
 /// Clock: rdtsc, which does not wait for anything.
 pub(crate) const RDTSC: u8 = 0;
