@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use crate::common::ctf::{self, Folder, covers_all, list, read, read_whole};
-use crate::common::{self, Event, ReadTrace, enter, exit};
+use crate::common::ctf::{self, covers_all, list, read, read_whole};
+use crate::common::{self, Event, Folder, ReadTrace, enter, exit};
 use fdr_formats::model::Thread;
 use fdr_formats::{ThreadId, Ticks};
 

@@ -2,11 +2,10 @@
 //! disk, more threads than files may be open. What is cut is counted.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 
-use crate::common::ctf::{Folder, function, read_whole, tell, write, writer};
-use crate::common::{self, Event, call, enter, exit, thread};
-use fdr_formats::{Clock, Edge, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry};
+use crate::common::ctf::{read_whole, write, writer};
+use crate::common::{self, Event, Folder, call, enter, exit, thread};
+use fdr_formats::{Clock, Edge, Sink, Thread, ThreadId, Ticks, TraceInfo, registry};
 
 #[test]
 fn times_are_exact_and_never_go_back() {
@@ -141,39 +140,6 @@ fn oversized_and_misplaced_values_are_reported() {
     ];
     assert!(read.log.events(1) == wanted);
     assert_eq!(read.info.threads[0].name.len(), 1 << 20);
-}
-
-#[test]
-fn a_full_disk_is_an_error_of_finish() {
-    let calls: Vec<Event> = (0..10_000)
-        .map(|time| Event::Call(enter(time, 1)))
-        .collect();
-    for name in ["facts", "thread-1", ".fdr-functions.txt"] {
-        let folder = Folder::new();
-        symlink("/dev/full", folder.path().join(name)).expect("a link");
-        let info = TraceInfo {
-            functions: vec![function(1, "one")],
-            ..TraceInfo::default()
-        };
-        let mut writer = writer(&folder, &info);
-        tell(
-            &mut writer,
-            &[(thread(1), calls.clone()), (thread(2), calls.clone())],
-        );
-        let error = Box::new(writer).finish().expect_err(name).to_string();
-        assert!(
-            error.contains(name) && error.contains("No space left"),
-            "{error}"
-        );
-    }
-    let folder = Folder::new();
-    symlink("/dev/full", folder.path().join("metadata")).expect("a link");
-    let target = registry::target("ctf").expect("the target");
-    let output = fdr_formats::writer::Output::Folder(folder.path().to_owned());
-    let error = (target.create)(output, &TraceInfo::default())
-        .err()
-        .expect("no space");
-    assert!(error.to_string().contains("metadata"), "{error}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Every kind of record of a CTF folder, typed by hand: what the writer makes of each event, and what
 //! the reader makes of those bytes. Shares nothing with the encoder.
 
-use crate::common::ctf::{Folder, packets, read_whole, write};
-use crate::common::{Event, call, enter, exit, hex, synthetic};
+use crate::common::ctf::{packets, read_whole, write};
+use crate::common::{Event, Folder, call, enter, exit, hex, synthetic};
 use fdr_formats::model::{Counts, Identity, Missing};
 use fdr_formats::{Call, Clock, Edge, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 

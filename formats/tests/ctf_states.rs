@@ -1,7 +1,7 @@
 //! The states of threads in CTF folders: there and back, and nothing in folders of traces without them.
 
-use crate::common::ctf::{Folder, read_whole, write};
-use crate::common::{Event, enter, exit, thread};
+use crate::common::ctf::{read_whole, write};
+use crate::common::{Event, Folder, enter, exit, thread};
 use fdr_formats::model::{Account, Cause, CpuId, Module, Sample, Schedule, State, Switch};
 use fdr_formats::{ThreadId, Ticks, TraceInfo};
 

@@ -1,28 +1,9 @@
 //! Events written as ENTRACE and read back: the same events at the same places, whatever the container,
 //! the version and the order in which the threads came. `entrace_facts.rs` has what is no event.
 
-use crate::common::entrace::{
-    TARGETS, at_edges, feed, in_ns, read_own, round, threads, without_idle_cpus, write,
-};
-use crate::common::{Event, Random, call, enter, exit, golden, program, read, synthetic};
-use fdr_formats::registry::open;
-use fdr_formats::source::drive;
+use crate::common::entrace::{TARGETS, round};
+use crate::common::{Event, call, enter, exit, synthetic};
 use fdr_formats::{Call, Edge, TraceInfo};
-
-#[test]
-fn random_programs_come_back() {
-    for seed in 1..150 {
-        let events = without_idle_cpus(program(&mut Random(seed)));
-        for name in TARGETS {
-            let found = round(name, &TraceInfo::default(), &events);
-            assert_eq!(
-                found.log.events(7),
-                at_edges(&events),
-                "seed {seed}, {name}"
-            );
-        }
-    }
-}
 
 #[test]
 fn unnested_calls_come_back_unchanged() {
@@ -114,85 +95,5 @@ fn every_event_kind_keeps_its_place() {
     for name in TARGETS {
         let found = round(name, &TraceInfo::default(), &events);
         assert_eq!(found.log.events(7), events, "{name}");
-    }
-}
-
-#[test]
-fn the_golden_files_of_other_formats_come_back() {
-    let files = [
-        "v1-std",
-        "v2-std",
-        "v3-std",
-        "v4-std",
-        "v5-std",
-        "v1-mt",
-        "v3-mt",
-        "v5-mt",
-        "v3-mt-epoch",
-        "v1-min",
-        "v1-tid32",
-        "v1-open",
-        "v1-strayexit",
-        "llvm19-demo-v5",
-    ];
-    for file in files {
-        let bytes = golden(&format!("xray/{file}.fdr"));
-        let wanted = read(&bytes).expect("a golden file");
-        let source = open(Box::new(bytes)).expect("a golden file");
-        for name in TARGETS {
-            let (bytes, losses) = write(name, source.info(), |writer| {
-                drive(&*source, writer, &|_| {}).expect("a golden file");
-            });
-            let found = read_own(&bytes);
-            let lost: u64 = losses.iter().map(|(_, count)| count).sum();
-            for (thread, events) in threads(&wanted) {
-                let cpus = |events: &[Event]| {
-                    events
-                        .iter()
-                        .filter(|event| matches!(event, Event::Cpu(..)))
-                        .count() as u64
-                };
-                let events = at_edges(&events);
-                let wanted: Vec<Event> = events.iter().map(in_ns(&wanted.info)).collect();
-                assert_eq!(found.log.events(thread.0), wanted, "{file}, {name}");
-                assert!(cpus(&events) + lost > 0, "{file} has CPUs");
-            }
-            assert_eq!(found.info.process, wanted.info.process);
-            assert_eq!(found.info.threads, wanted.info.threads, "{file}, {name}");
-        }
-    }
-}
-
-#[test]
-fn threads_in_turns_are_merged_by_time() {
-    let programs: Vec<Vec<Event>> = (10..15)
-        .map(|seed| without_idle_cpus(program(&mut Random(seed))))
-        .collect();
-    for name in TARGETS {
-        let (bytes, _) = write(name, &TraceInfo::default(), |writer| {
-            for round in 0..40 {
-                for (events, id) in programs.iter().zip(1..) {
-                    let part = events.chunks(9).nth(round).unwrap_or(&[]);
-                    feed(writer, id, part);
-                }
-            }
-        });
-        let found = read_own(&bytes);
-        for (events, id) in programs.iter().zip(1..) {
-            let wanted: Vec<Event> = at_edges(&events[..events.len().min(360)]);
-            assert_eq!(found.log.events(id), wanted, "{name}, thread {id}");
-        }
-        // Entries are in order of time over all threads.
-        let source = open(Box::new(bytes)).expect("our own file");
-        let (mut last, mut timed) = (0, 0);
-        let visit = &mut |record: &fdr_formats::source::Record<'_>| {
-            if let Some(time) = record.time.filter(|_| record.kind == "Entry") {
-                assert!(time.0 >= last, "{name}: {last} before {time}");
-                (last, timed) = (time.0, timed + 1);
-            }
-            std::ops::ControlFlow::Continue(())
-        };
-        source.records(visit).expect("our own file");
-        assert!(timed > 100, "{name}");
     }
 }

@@ -1,10 +1,7 @@
 //! Heph files of another program, and files made by hand to the byte, read completely. The expected contents come from
 //! their makers and from Heph's own converter.
 
-use crate::common::{
-    self, Event, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list,
-    with_arguments,
-};
+use crate::common::{self, Event, ReadTrace, call, enter, exit, list, with_arguments};
 use fdr_formats::calls::CallStack;
 use fdr_formats::{Edge, Thread, ThreadId, Ticks};
 
@@ -233,15 +230,4 @@ fn the_listing_covers_every_byte_once() {
         "{:?}",
         lines[25]
     );
-}
-
-sampled! { cut_at_every_byte_and_every_byte_flipped }
-
-fn cut_at_every_byte_and_every_byte_flipped(step: usize) {
-    for name in NAMES {
-        let bytes = golden(name);
-        // A cut head is no trace: magic and size.
-        cut_everywhere(&bytes[..bytes.len().min(2000)], 8, step);
-        flip_everywhere(&bytes[..bytes.len().min(700)], step);
-    }
 }

@@ -1,8 +1,7 @@
 //! HTDUMP files made by other programs or by hand to the byte, read completely. The expected contents come from their
 //! makers and from HawkTracer's own converters, not from this library.
 
-use crate::common::htdump::{cut_everywhere, name_of};
-use crate::common::{self, Event, ReadTrace, assert_nested, enter, exit, flip_everywhere, list};
+use crate::common::{self, Event, ReadTrace, assert_nested, enter, exit, list, name_of};
 use fdr_formats::{Edge, Ticks};
 
 const NAMES: [&str; 10] = [
@@ -159,16 +158,6 @@ fn a_cut_file_gives_its_whole_records() {
     let wanted = "at byte 2507: the file ends within a record of klass 100: 52 bytes are left out, \
                   up to the end";
     assert_eq!(messages, [wanted]);
-}
-
-sampled! { cuts_and_flips_of_every_byte }
-
-fn cuts_and_flips_of_every_byte(step: usize) {
-    // The others begin with the same 2 kB of klasses, of which every byte would cost its time again.
-    for name in ["min_klasses_le", "base_after_derived"] {
-        cut_everywhere(&golden(name), 0, step);
-        flip_everywhere(&golden(name), step);
-    }
 }
 
 #[test]

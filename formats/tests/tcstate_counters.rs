@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::tcstate::{Folder, read_folder, write};
-use crate::common::{Event, enter, exit, synthetic, thread};
+use crate::common::tcstate::{read_folder, write};
+use crate::common::{Event, Folder, enter, exit, synthetic, thread};
 use crate::notes_formats::{HOSTILE, encoded, event, table};
 use fdr_formats::TraceInfo;
 use fdr_formats::model::FunctionKind;

@@ -4,8 +4,8 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use crate::common::tcstate::{Folder, read_folder, write};
-use crate::common::{Event, enter, exit, thread};
+use crate::common::tcstate::{read_folder, write};
+use crate::common::{Event, Folder, enter, exit, thread};
 use fdr_formats::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 const FILES: [&str; 5] = [

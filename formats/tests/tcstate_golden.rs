@@ -4,8 +4,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::common::tcstate::{Folder, read_folder};
-use crate::common::{Event, enter, exit};
+use crate::common::tcstate::read_folder;
+use crate::common::{Event, Folder, enter, exit};
 use fdr_formats::{ThreadId, Ticks, registry};
 
 fn golden() -> PathBuf {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::tcstate::{Folder, History, read_folder, write};
-use crate::common::{Event, Random, enter, exit, push, thread};
+use crate::common::tcstate::{History, read_folder, write};
+use crate::common::{Event, Folder, Random, enter, exit, push, thread};
 use fdr_formats::model::{Account, Cause, Clock, CpuId, Module, Sample, Schedule, State, Switch};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::tcstate::TcstateSource;

@@ -4,8 +4,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
-use crate::common::tcstate::{Folder, read_folder, write};
-use crate::common::thread;
+use crate::common::tcstate::{read_folder, write};
+use crate::common::{Folder, thread};
 use crate::tcstate_states::{PREEMPTED, RUNNING, WAITING, calls, info, schedule, stays};
 use fdr_formats::states::States;
 use fdr_formats::{ThreadId, Ticks, TraceInfo};

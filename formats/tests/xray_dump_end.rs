@@ -3,13 +3,13 @@
 
 use std::io::Cursor;
 
-use crate::common::dump::{complete_info, counts, function};
-use crate::common::{Chunk, enter, exit, read, synthetic};
+use crate::common::dump::{complete_info, counts};
+use crate::common::{Chunk, enter, exit, function, read, synthetic};
 use fdr_formats::xray::{DumpWriter, Version};
 use fdr_formats::{Call, Thread, ThreadId, Ticks, TraceInfo};
 
 fn info() -> TraceInfo {
-    complete_info(vec![function(1, "demo::main", 10)], "signal")
+    complete_info(vec![function(1, "demo::main", "src/lib.rs", 10)], "signal")
 }
 
 fn main_thread() -> Thread {

@@ -85,8 +85,8 @@ fn big_endian_files_hold_the_same() {
         assert_eq!(first.info.clock, second.info.clock);
         assert!(second.info.format.ends_with("big-endian"));
     }
-    cut_everywhere(&big_endian(&golden("v3-std")), 32, 1);
-    flip_everywhere(&big_endian(&golden("v1-min")), 1);
+    cut_everywhere(&big_endian(&golden("v3-std")), 0, 1);
+    flip_everywhere(&big_endian(&golden("v1-min")), 0, 1);
 }
 
 fn one_call_each(read: &ReadTrace, threads: &[u64]) {

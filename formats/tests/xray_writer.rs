@@ -4,13 +4,11 @@
 use std::io::Cursor;
 
 use crate::common::{
-    Event, Random, ReadTrace, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
-    program, push, read, synthetic, thread,
+    Event, Random, ReadTrace, assert_nested, call, enter, exit, push, read, synthetic, thread,
 };
-use fdr_formats::model::{Counts, Missing};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
-    Call, Edge, Function, FunctionId, Losses, Sink, Thread, Ticks, TraceInfo, registry, source,
+    Call, Edge, Function, FunctionId, Losses, Sink, Ticks, TraceInfo, registry, source,
 };
 
 const VERSIONS: [Version; 2] = [Version::V1, Version::V3];
@@ -41,45 +39,6 @@ fn write(
     }
     let losses = writer.finish().expect("memory can be written");
     (file.into_inner(), losses)
-}
-
-fn lossless(threads: &[(u64, Vec<Event>)], turn: usize) {
-    for version in VERSIONS {
-        let (bytes, losses) = write(version, &TraceInfo::default(), threads, turn);
-        assert!(losses.is_empty(), "{losses}");
-        let read = read(&bytes).expect("readable");
-        assert_eq!(read.diagnostics, []);
-        for (id, events) in threads {
-            assert_eq!(
-                read.log.events(*id),
-                events,
-                "thread {id}, version {version:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn random_programs_come_back_as_they_were() {
-    let mut random = Random(0x5eed);
-    for _ in 0..100 {
-        let count = 1 + random.below(5);
-        let threads: Vec<_> = (1..=count).map(|id| (id, program(&mut random))).collect();
-        lossless(&threads, 1 + random.below(100) as usize);
-    }
-}
-
-sampled! { written_files_survive_cuts_and_flips }
-
-fn written_files_survive_cuts_and_flips(step: usize) {
-    let mut random = Random(0xf11b);
-    let threads = [(1, program(&mut random)), (2, program(&mut random))];
-    let threads = threads.map(|(id, events)| (id, events.into_iter().take(20).collect()));
-    for version in VERSIONS {
-        let (bytes, _) = write(version, &TraceInfo::default(), &threads, 5);
-        cut_everywhere(&bytes, 32, step);
-        flip_everywhere(&bytes, step);
-    }
 }
 
 #[test]
@@ -158,72 +117,6 @@ fn golden_files_are_rewritten_without_loss() {
     assert_eq!(losses.to_string(), wanted);
     let typed = Event::Custom(1_002_200, None, b"typed!".to_vec());
     assert!(after.log.events(101).contains(&typed));
-}
-
-#[test]
-fn facts_of_a_trace_are_kept() {
-    let mut info = TraceInfo {
-        functions: (1..5000)
-            .map(|id| {
-                let (id, name) = (FunctionId(id), format!("crate::module::<Ünï as T>::f{id}"));
-                Function {
-                    id,
-                    name,
-                    file: "src/main.rs".into(),
-                    line: id.0,
-                    untimed: false,
-                    kind: Default::default(),
-                }
-            })
-            .collect(),
-        program: "prøgram".into(),
-        process: Some(77),
-        reason: "exit".into(),
-        dump: Some(2),
-        missing: Missing {
-            threads: 1,
-            overwritten: u64::MAX,
-            dropped: 3,
-        },
-        start: Some(Ticks(5)),
-        ..TraceInfo::default()
-    };
-    info.clock.name = "rdtsc".into();
-    info.clock.error_ppm = Some(0.25);
-    info.clock.anchor = Some((Ticks(9), 10));
-    let counts = Counts {
-        recorded: 12,
-        readable: 2,
-        overwritten: 7,
-        dropped: 3,
-        ..Counts::default()
-    };
-    for version in VERSIONS {
-        let mut file = Cursor::new(Vec::new());
-        let mut writer = XrayWriter::new(&mut file, version, &info).expect("writable");
-        writer.thread(&Thread {
-            counts: Some(counts),
-            ..thread(8)
-        });
-        writer.calls(&[enter(10, 1), exit(20, 1)]);
-        assert!(writer.finish().expect("writable").is_empty());
-        let read = read(&file.into_inner()).expect("readable");
-        assert_eq!(read.diagnostics, []);
-        assert_eq!(read.info.functions, info.functions);
-        assert_eq!(read.info.clock, info.clock);
-        assert_eq!(
-            (&read.info.program, &read.info.reason),
-            (&info.program, &info.reason)
-        );
-        assert_eq!(
-            (read.info.process, read.info.dump),
-            (info.process, info.dump)
-        );
-        assert_eq!(read.info.missing, info.missing);
-        assert_eq!(read.info.start, Some(Ticks(5)));
-        assert_eq!(read.info.threads[0].name, "thread 8");
-        assert_eq!(read.info.threads[0].counts, Some(counts));
-    }
 }
 
 #[test]
@@ -332,19 +225,6 @@ fn times_that_go_back_are_kept() {
 }
 
 #[test]
-fn a_trace_without_threads_or_events() {
-    for version in VERSIONS {
-        let (bytes, _) = write(version, &TraceInfo::default(), &[], 9);
-        assert_eq!(read(&bytes).expect("readable").diagnostics, []);
-        let (bytes, _) = write(version, &TraceInfo::default(), &[(5, vec![])], 9);
-        let read = read(&bytes).expect("readable");
-        assert_eq!(read.diagnostics, []);
-        assert_eq!(read.info.threads[0].name, "thread 5");
-        assert_eq!(read.log.calls(5), []);
-    }
-}
-
-#[test]
 fn synthetic_calls_stay_synthetic() {
     let events = [
         synthetic(enter(10, 1)),
@@ -394,43 +274,6 @@ fn open_calls_last_as_in_the_source() {
             assert_eq!(read.diagnostics, []);
             assert_eq!(read.log.calls(1).last(), Some(&synthetic(exit(last, 1))));
         }
-    }
-}
-
-#[test]
-fn full_disks_are_errors_at_finish() {
-    struct Full(Cursor<Vec<u8>>);
-    impl std::io::Write for Full {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            if self.0.position() > 0 {
-                Err(std::io::ErrorKind::StorageFull.into())
-            } else {
-                self.0.write(bytes)
-            }
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    impl std::io::Read for Full {
-        fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-            self.0.read(bytes)
-        }
-    }
-    impl std::io::Seek for Full {
-        fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
-            self.0.seek(to)
-        }
-    }
-    for version in VERSIONS {
-        let full = Full(Cursor::new(Vec::new()));
-        let mut writer =
-            XrayWriter::new(full, version, &TraceInfo::default()).expect("room for a header");
-        for id in 0..9 {
-            writer.thread(&thread(id));
-            writer.calls(&[enter(10, 1), exit(20, 1)]);
-        }
-        assert!(writer.finish().is_err(), "{version:?}");
     }
 }
 

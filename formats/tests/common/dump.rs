@@ -3,18 +3,7 @@
 #![allow(unreachable_pub, missing_docs)]
 
 use fdr_formats::model::{Counts, Missing};
-use fdr_formats::{Clock, Function, FunctionId, Ticks, TraceInfo};
-
-pub fn function(id: u32, name: &str, line: u32) -> Function {
-    Function {
-        id: FunctionId(id),
-        name: name.to_owned(),
-        file: "src/lib.rs".to_owned(),
-        line,
-        untimed: false,
-        kind: Default::default(),
-    }
-}
+use fdr_formats::{Clock, Function, Ticks, TraceInfo};
 
 /// Everything that a dump can say, for that reason.
 pub fn complete_info(functions: Vec<Function>, reason: &str) -> TraceInfo {
