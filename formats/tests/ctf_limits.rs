@@ -46,7 +46,7 @@ fn times_are_exact_and_never_go_back() {
         clock.anchor,
         Some((Ticks(2_000_000_000), 1_700_000_000_500_000_000))
     );
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let metadata = folder.text("metadata");
     assert!(
         metadata.contains("offset_s = 1699999998;\n\toffset = 500000000;"),
         "{metadata}"

@@ -54,7 +54,7 @@ fn a_name_is_a_class_with_typed_fields() {
         result,
     ];
     let folder = comes_back(&info, &around(&notes));
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let metadata = folder.text("metadata");
     let classes = metadata
         .split("\nevent {\n")
         .skip_while(|class| !class.contains("id = 12;"));
@@ -82,7 +82,7 @@ fn a_name_is_a_class_with_typed_fields() {
     let found = bytes.windows(wanted.len()).filter(|at| *at == wanted);
     assert_eq!(found.count(), 1);
     // The functions for Trace Compass are those that have calls.
-    let map = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
+    let map = folder.text(".fdr-functions.txt");
     assert_eq!(map, "0000000000000001 T app::run\n");
 }
 
@@ -102,7 +102,7 @@ fn classes_beyond_the_numbers_are_bytes() {
 fn a_trace_without_notes_is_written_as_ever() {
     let info = table(&[(1, "app::run", FunctionKind::Calls)]);
     let folder = comes_back(&info, &around(&[]));
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let metadata = folder.text("metadata");
     for word in ["fdr:note", "fdr:task", "fdr:class", "fdr:name", "id = 8;"] {
         assert!(!metadata.contains(word), "{word}");
     }

@@ -12,8 +12,7 @@ fn info() -> TraceInfo {
         name: name.into(),
         file: file.into(),
         line,
-        untimed: false,
-        kind: Default::default(),
+        ..Function::default()
     };
     TraceInfo {
         clock: Clock {
@@ -55,8 +54,7 @@ fn worker() -> Thread {
             synthetic_exits: 0,
             summarised: 0,
         }),
-        totals: Vec::new(),
-        early_calls: Vec::new(),
+        ..Thread::default()
     }
 }
 
@@ -154,7 +152,7 @@ fn a_threads_file_has_these_bytes() {
         wanted.extend(part);
     }
     assert_eq!(bytes, wanted);
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let metadata = folder.text("metadata");
     let uuid: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let stated = metadata
         .split('"')
@@ -225,7 +223,7 @@ fn trace_compass_gets_names_and_first_calls() {
             ],
         )],
     );
-    let names = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
+    let names = folder.text(".fdr-functions.txt");
     assert_eq!(names, "0000000000000001 T a\n0000000000000009 T é\n");
     let state = ".tc-states/org.eclipse.linuxtools.lttng2.ust.analysis.callstack.snapshot.json";
     let state = String::from_utf8(folder.bytes(state)).expect("UTF-8");

@@ -67,7 +67,7 @@ fn states_come_back_and_stay_absent() {
         assert_eq!(read.log.events(7), events());
     }
     let (folder, _) = write(&TraceInfo::default(), &[(thread(7), events())]);
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let metadata = folder.text("metadata");
     assert!(!metadata.contains("fdr:switch") && !folder.has("states"));
 }
 

@@ -1,10 +1,11 @@
 //! Events of all kinds, written as CTF folders and read back. Each loss is reported, and the output has nothing that
 //! makes other readers fail.
 
-use crate::common::ctf::{covers_all, packets, read_whole, write, writer};
-use crate::common::{Event, Folder, enter, exit, thread};
+use crate::common::ctf::{packets, read_whole, write};
+use crate::common::{Event, enter, exit, function, thread};
+use crate::written::ODD_NAMES;
 use fdr_formats::model::Counts;
-use fdr_formats::{Sink, Thread, TraceInfo};
+use fdr_formats::{Thread, TraceInfo};
 
 fn counts(overwritten: u64, dropped: u64) -> Counts {
     Counts {
@@ -97,31 +98,28 @@ fn packets_end_at_cpu_changes_and_limits() {
 }
 
 #[test]
-fn nothing_is_a_trace_too() {
-    let (folder, losses) = write(&TraceInfo::default(), &[]);
-    assert_eq!(losses.to_string(), "");
-    let read = read_whole(folder.path());
-    assert_eq!((read.info.threads.len(), read.log.count()), (0, 0));
-    covers_all(folder.path());
-
+fn a_thread_without_packets_has_no_file() {
     let (folder, _) = write(&TraceInfo::default(), &[(thread(4), vec![])]);
-    let read = read_whole(folder.path());
-    assert_eq!(read.info.threads, [thread(4)]);
-    assert_eq!(read.log.events(4), []);
     assert!(
         !folder.has("thread-4"),
         "a file without a packet is none to other readers"
     );
-
     // Marks without any time.
     let marks = vec![Event::Wall(1, 2), Event::Lost(3), Event::Argument(4)];
     let (folder, _) = write(&TraceInfo::default(), &[(thread(4), marks.clone())]);
     assert_eq!(read_whole(folder.path()).log.events(4), marks);
+}
 
-    // Events before the first thread belong to no thread, so they are not written.
-    let made = Folder::new();
-    let mut writer = writer(&made, &TraceInfo::default());
-    writer.calls(&[enter(1, 1)]);
-    writer.finish().expect("space");
-    assert_eq!(read_whole(made.path()).log.count(), 0);
+#[test]
+fn a_function_is_a_line_of_the_map() {
+    for name in ODD_NAMES.into_iter().filter(|name| !name.is_empty()) {
+        let info = TraceInfo {
+            functions: vec![function(3, name, "", 0)],
+            ..TraceInfo::default()
+        };
+        let events = [enter(1, 3), exit(2, 3)].map(Event::Call).to_vec();
+        let (folder, _) = write(&info, &[(thread(1), events)]);
+        let map = folder.text(".fdr-functions.txt");
+        assert_eq!(map.lines().count(), 1, "{map:?}");
+    }
 }

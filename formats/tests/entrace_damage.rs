@@ -341,11 +341,7 @@ fn entries_without_time_or_thread_are_reported() {
         ],
     ];
     let read = read_damaged(&file(1, &entries.concat()));
-    let message: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|diagnostic| &*diagnostic.what)
-        .collect();
+    let message = read.problems();
     assert_eq!(message, ["an event without `tid`: left out"]);
     assert_eq!(read.log.events(7).last(), Some(&Event::Lost(5)));
 }

@@ -238,7 +238,7 @@ fn an_epoch_that_goes_back_moves_zero() {
     let read = intact(&parts.concat());
     assert_eq!(read.info.clock.anchor, Some((Ticks(0), 2000)));
     assert_eq!(read.info.start, Some(Ticks(50)));
-    let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
+    let times = read.log.times(1);
     // What is in front of the first epoch counts from it.
     assert_eq!(times, [50, 60, 3010, 3020, 3030, 3040]);
 }
@@ -266,11 +266,7 @@ fn two_traces_in_one_file_keep_their_functions() {
     let (second, _) = heph::write_threads(&info, &[(named(5, ""), calls)]);
     let read = read_damaged(&[first, second].concat());
     assert_eq!(read.info.program, "demo");
-    let whats: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|diagnostic| &*diagnostic.what)
-        .collect();
+    let whats = read.problems();
     assert_eq!(whats.len(), 3, "{whats:#?}");
     assert!(
         whats[0].starts_with("stream 4294967295 goes back"),
@@ -301,11 +297,7 @@ fn facts_that_lack_what_they_must_have() {
         fact(next + 4, "fdr:unheard of", &[]),
     ];
     let read = read_damaged(&parts.concat());
-    let whats: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|diagnostic| &*diagnostic.what)
-        .collect();
+    let whats = read.problems();
     assert_eq!(whats.len(), 3, "{whats:#?}");
     assert!(whats[0].contains("without a number"), "{whats:#?}");
     assert!(whats[1].contains("without a stream"), "{whats:#?}");

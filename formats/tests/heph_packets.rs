@@ -406,11 +406,7 @@ fn what_continues_nothing_is_reported_and_skipped() {
         event((1, 2, 0), (50, 60), b"alpha", &flags),
     ];
     let read = common::read(&parts.concat()).expect("a trace");
-    let what: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|diagnostic| &*diagnostic.what)
-        .collect();
+    let what = read.problems();
     let wanted = "the event that this one continues is not in front of it; it is skipped";
     assert_eq!(what, [wanted; 3]);
     let offset = |nth: usize| parts[..nth].concat().len() as u64;

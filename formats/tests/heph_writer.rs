@@ -1,13 +1,20 @@
-//! Heph, written: the bytes against packets put together by hand, and what a trace says of itself, its
-//! clock and its functions through the writer and back.
+//! Heph, written: the bytes against packets put together by hand, and what the writer makes of clocks, functions,
+//! threads, losses and odd names. A reader that comes late gets what it needs.
 
 use crate::common::heph::{
     self, call_events, complete_info, event, number, text, through, write_threads,
 };
-use crate::common::{Event, call, enter, exit, function, intact, list, named, write_with};
+use crate::common::heph_packets::convertible;
+use crate::common::{
+    Event, ReadTrace, Shared, call, enter, exit, function, intact, list, named, read, synthetic,
+    write_with,
+};
 use crate::roundtrip::holds::Holds;
 use crate::roundtrip::programs::restricted;
-use fdr_formats::{Call, Clock, Edge, Ticks, TraceInfo};
+use crate::written::ODD_NAMES;
+use fdr_formats::heph::HephWriter;
+use fdr_formats::source::drive;
+use fdr_formats::{Call, Clock, Edge, Sink, Ticks, TraceInfo, Writer, registry};
 
 /// A trace of one function.
 fn info_of_packets() -> TraceInfo {
@@ -315,4 +322,188 @@ fn repeated_functions_keep_their_first_name() {
     });
     assert_eq!(losses.iter().map(|(_, count)| count).sum::<u64>(), 1);
     assert_eq!(intact(&bytes).info.functions[0].name, "alpha");
+}
+
+#[test]
+fn what_was_not_measured_stays_so() {
+    let calls = [
+        synthetic(enter(10, 3)),
+        enter(11, 9),
+        call(12, 9, Edge::TailExit),
+        synthetic(call(13, 3, Edge::TailExit)),
+        enter(14, 3),
+        synthetic(exit(15, 3)),
+    ];
+    let read = through(&complete_info(), &[(named(1, ""), call_events(&calls))]);
+    assert_eq!(read.log.calls(1), calls);
+}
+
+#[test]
+fn calls_that_do_not_nest_are_made_to() {
+    // An exit without entry; calls that are left open, until the moment of the dump.
+    let calls = [exit(10, 3), enter(20, 9), enter(30, 3)];
+    let info = complete_info();
+    let Ticks(end) = info.end.expect("an end");
+    let read = through(&info, &[(named(1, ""), call_events(&calls))]);
+    let wanted = [
+        synthetic(enter(10, 3)),
+        exit(10, 3),
+        enter(20, 9),
+        enter(30, 3),
+        synthetic(exit(end, 3)),
+        synthetic(exit(end, 9)),
+    ];
+    assert_eq!(read.log.calls(1), wanted);
+}
+
+#[test]
+fn losses_have_their_place_and_skip_numbers() {
+    let mut events = vec![Event::Lost(1)];
+    events.extend(call_events(&[enter(10, 3), enter(20, 9)]));
+    events.push(Event::Lost(4));
+    events.extend(call_events(&[exit(30, 9)]));
+    events.extend([Event::Lost(u64::MAX), Event::Lost(7)]);
+    events.extend(call_events(&[exit(40, 3)]));
+    events.push(Event::Lost(1 << 31));
+    let read = through(&complete_info(), &[(named(1, ""), events.clone())]);
+    assert_eq!(read.log.events(1), events);
+}
+
+#[test]
+fn threads_that_no_stream_can_have() {
+    let ids = [
+        1 << 40,
+        u64::from(u32::MAX),
+        u64::from(u32::MAX - 1),
+        u64::from(u32::MAX - 2),
+        u64::MAX,
+        0,
+    ];
+    let calls = call_events(&[enter(10, 3), exit(20, 3)]);
+    let threads: Vec<_> = ids.map(|id| (named(id, "n"), calls.clone())).to_vec();
+    let (bytes, losses) = write_threads(&complete_info(), &threads);
+    // 2^40 takes the stream of u32::MAX - 1, the facts that of u32::MAX.
+    let counts: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
+    assert_eq!(counts, [5], "{losses}");
+    let read = intact(&bytes);
+    let found = read.thread_ids();
+    assert_eq!(found, ids);
+    for id in ids {
+        assert_eq!(read.log.calls(id).len(), 2, "{id}");
+    }
+}
+
+#[test]
+fn streams_and_substreams_come_back() {
+    let places = [(2, 0), (2, 7), (2, u64::MAX), (9, 1 << 40), (3, 1)];
+    let mut bytes = Vec::new();
+    let mut counters = [0; 10];
+    for (stream, substream) in places {
+        let counter = counters[stream as usize];
+        counters[stream as usize] += 1;
+        bytes.extend(event((stream, counter, substream), (10, 20), b"work", &[]));
+    }
+    let first = intact(&bytes);
+    let source = registry::open(Box::new(bytes)).expect("a trace");
+    let (again, losses) = write_with("heph", source.info(), |writer| {
+        drive(&*source, writer, &|_| {}).expect("bytes in memory");
+    });
+    assert!(losses.is_empty(), "{losses}");
+    let lines = list(&again);
+    let lines: Vec<&str> = lines.iter().map(|line| &*line.3).collect();
+    for (stream, substream) in places {
+        let place = format!("stream={stream} ");
+        let sub = format!(" substream={substream} start=10 ns");
+        let found = lines
+            .iter()
+            .any(|line| line.starts_with(&place) && line.contains(&sub));
+        assert!(found, "{place}{sub}: {lines:#?}");
+    }
+    let second = intact(&again);
+    let sorted = |read: &ReadTrace| {
+        let mut threads = read.info.threads.clone();
+        threads.sort_by_key(|thread| thread.id);
+        threads
+    };
+    assert_eq!(sorted(&first), sorted(&second));
+}
+
+#[test]
+fn texts_that_break_json_are_told() {
+    for name in ODD_NAMES {
+        let mut info = complete_info();
+        info.program = name.into();
+        info.reason = name.into();
+        info.clock.name = name.into();
+        info.functions = vec![function(3, name, name, 1)];
+        let mut events = call_events(&[enter(1500, 3), exit(3000, 3)]);
+        let text = name.as_bytes().to_vec();
+        events.insert(1, Event::Custom(2000, None, text));
+        let (bytes, losses) = write_threads(&info, &[(named(1, name), events)]);
+        let _ = convertible(&bytes);
+        let mut notes = losses.notes();
+        let is_told = notes.any(|(what, _)| what.contains("quotation marks"));
+        let is_plain =
+            !name.contains(|letter: char| letter.is_control() || "\"\\".contains(letter));
+        assert_eq!(is_told, !is_plain, "{name:?}");
+    }
+}
+
+#[test]
+fn many_arguments() {
+    let mut events = vec![Event::Call(Call {
+        has_arguments: true,
+        ..enter(10, 3)
+    })];
+    events.extend((0..70_000).map(Event::Argument));
+    events.push(Event::Call(exit(20, 3)));
+    let read = through(&complete_info(), &[(named(1, ""), events.clone())]);
+    assert!(read.log.events(1) == events, "an argument is another one");
+    // After an exit there is no call that could have one.
+    events.push(Event::Argument(1));
+    let (_, losses) = write_threads(&complete_info(), &[(named(1, ""), events)]);
+    let wanted = "1 arguments without a call that was kept: left out";
+    assert_eq!(losses.to_string(), wanted);
+}
+
+#[test]
+fn a_late_reader_gets_what_it_needs() {
+    let out = Shared::default();
+    let mut writer = HephWriter::new(out.clone(), &complete_info());
+    writer.thread(&named(1, "one"));
+    writer.calls(&[enter(1000, 3), enter(1100, 9), exit(1200, 9)]);
+    writer.functions(&[function(20, "alpha", "again.rs", 1)]);
+    Writer::flush(&mut writer).expect("room");
+    let before = out.bytes();
+    let early = read(&before).expect("what was flushed can be read");
+    assert_eq!(early.log.calls(1), [enter(1100, 9), exit(1200, 9)]);
+    let mut late = writer.restart().expect("Heph can be joined");
+    writer.calls(&[enter(1300, 20), exit(1400, 20), exit(1500, 3)]);
+    writer.thread(&named(2, "two"));
+    writer.calls(&[enter(1350, 9), exit(1450, 9)]);
+    writer.functions(&[function(21, "later", "", 0)]);
+    let losses = Writer::finish(Box::new(writer)).expect("room");
+    assert!(losses.is_empty(), "{losses}");
+    late.extend(&out.bytes()[before.len()..]);
+    let (whole, late) = (intact(&out.bytes()), intact(&late));
+    let wanted = [
+        enter(1000, 3),
+        enter(1300, 20),
+        exit(1400, 20),
+        exit(1500, 3),
+    ];
+    assert_eq!(late.log.calls(1), wanted);
+    assert_eq!(late.log.calls(2), whole.log.calls(2));
+    assert_eq!(late.info.functions, whole.info.functions);
+    assert_eq!(late.info.threads, whole.info.threads);
+    assert_eq!(late.info.clock, whole.info.clock);
+    assert_eq!(late.info.program, "demo");
+}
+
+#[test]
+fn a_clock_error_that_is_no_number() {
+    let mut info = complete_info();
+    info.clock.error_ppm = Some(f64::NAN);
+    let found = through(&info, &[]).info.clock.error_ppm;
+    assert!(found.is_some_and(f64::is_nan), "{found:?}");
 }

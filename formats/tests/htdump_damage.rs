@@ -65,7 +65,7 @@ fn reading_goes_on_where_another_stream_begins() {
                 again.core().hawktracer().mapping(2, "g").call(30, 5, 1, 2);
                 stream.bytes.extend(again.bytes);
                 let read = parse(&stream);
-                let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
+                let times = read.log.times(1);
                 assert_eq!(times, [10, 15, 30, 35], "cut after {cut} bytes");
                 let messages = read.messages();
                 assert_eq!(messages.len(), 1, "{messages:?}");

@@ -1,7 +1,7 @@
 //! Each record of HTDUMP that is written, against bytes typed by hand: HawkTracer's from its own files
 //! and its document, ours from the tables in the module. Nothing here is made by the encoder.
 
-use crate::common::{Event, call, enter, exit, hex, list, synthetic, write_pieces};
+use crate::common::{Event, call, enter, exit, hex, intact, list, synthetic, write_pieces};
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::htdump::record::{self, Builder, Header};
 use fdr_formats::model::{Counts, Function, Identity, Missing};
@@ -95,8 +95,7 @@ fn info() -> TraceInfo {
                 name: "plain".to_owned(),
                 file: "a.rs".to_owned(),
                 line: 7,
-                untimed: false,
-                kind: Default::default(),
+                ..Function::default()
             },
             Function {
                 id: FunctionId(0x12),
@@ -167,8 +166,7 @@ fn thread() -> Thread {
             synthetic_exits: 0x48,
             summarised: 0,
         }),
-        totals: Vec::new(),
-        early_calls: Vec::new(),
+        ..Thread::default()
     }
 }
 
@@ -338,6 +336,7 @@ fn every_record_that_is_written() {
         assert_eq!(record[20..], hex(body), "{name}: {detail}");
     }
     assert_eq!(rest.len(), wanted.len());
+    assert_eq!(intact(&bytes).log.events(0x41), events());
     // Numbers count all records from 0.
     let numbers = list(&bytes).into_iter().map(|(offset, ..)| {
         let number = &bytes[offset as usize + 12..offset as usize + 20];

@@ -23,8 +23,7 @@ fn trace() -> Folder {
         name: name.into(),
         file: "src/main.rs".into(),
         line: 7,
-        untimed: false,
-        kind: Default::default(),
+        ..Function::default()
     };
     let info = TraceInfo {
         functions: vec![name(3, "main"), name(5, "parse"), name(9, "wörk")],
@@ -117,7 +116,7 @@ fn cut_at_every_byte(step: usize) {
                 assert!(is_part(part, whole), "{file} cut at byte {end}: {part:?}");
             }
         }
-        fs::write(folder.path().join(file), &bytes).expect("space");
+        folder.put(file, &bytes);
     }
 }
 
@@ -195,7 +194,7 @@ fn damage_costs_one_interval_reported_once() {
         // Key, start and end: each must be seen.
         for at in [from, from + 9, from + 16, from + 19] {
             bytes[at] ^= 0x2a;
-            fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+            folder.put("history.bin", &bytes);
             let (found, problems) = events(&folder).expect("readable");
             let lost = |threads: &Threads| -> usize {
                 threads.iter().map(|(_, events)| events.len()).sum()
@@ -216,21 +215,21 @@ fn hostile_numbers_take_no_memory() {
     for (at, size) in [(12, 4), (32, 8), (40, 4), (48, 8), (56, 8)] {
         let mut bytes = whole.clone();
         bytes[at..at + size].fill(0xff);
-        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        folder.put("history.bin", &bytes);
         let (_, problems) = events(&folder).expect("readable");
         assert!((1..12).contains(&problems), "byte {at}");
     }
-    fs::write(folder.path().join("history.bin"), &whole).expect("space");
+    folder.put("history.bin", &whole);
     let keys =
         "[{\"key\":4000000000,\"type\":\"int\"},{\"key\":-1},{\"key\":1e9,\"type\":\"int\"},7]";
-    fs::write(folder.path().join("types.json"), keys).expect("space");
+    folder.put("types.json", keys);
     let tree =
         "{\"root\":{\"key\":0,\"children\":{\"a\":{\"key\":4000000000,\"children\":{\"b\":{}}}}}}";
-    fs::write(folder.path().join("tree.json"), tree).expect("space");
+    folder.put("tree.json", tree);
     let (_, problems) = events(&folder).expect("readable");
     assert!(problems > 0);
     let deep = "{\"root\":".to_owned() + &"{\"children\":{\"x\":".repeat(100_000);
-    fs::write(folder.path().join("tree.json"), deep).expect("space");
+    folder.put("tree.json", deep);
     assert!(events(&folder).is_some());
 }
 
@@ -238,7 +237,7 @@ fn hostile_numbers_take_no_memory() {
 fn times_may_be_any_number() {
     let folder = trace();
     let whole = folder.bytes("history.bin");
-    let meta = String::from_utf8(folder.bytes("meta.json")).expect("UTF-8");
+    let meta = folder.text("meta.json");
     for time in [i64::MIN, -1, 0, i64::MAX] {
         let begin = meta.replace(
             "\"first\":",
@@ -248,11 +247,11 @@ fn times_may_be_any_number() {
             "\"last\":",
             &format!("\"after\":9,\"last\":{time},\"was\":"),
         );
-        fs::write(folder.path().join("meta.json"), &end).expect("space");
+        folder.put("meta.json", &end);
         for at in [16, 24, 64, 72] {
             let mut bytes = whole.clone();
             bytes[at..at + 8].copy_from_slice(&time.to_le_bytes());
-            fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+            folder.put("history.bin", &bytes);
             let (_, problems) = events(&folder).expect("readable");
             assert!(problems > 0, "{time} ns at byte {at}");
         }
@@ -261,22 +260,22 @@ fn times_may_be_any_number() {
         for at in [16, 24] {
             bytes[at..at + 8].copy_from_slice(&time.to_le_bytes());
         }
-        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        folder.put("history.bin", &bytes);
         fs::remove_file(folder.path().join("meta.json")).expect("a file");
         assert!(
             events(&folder).is_some_and(|(_, problems)| problems > 0),
             "{time} ns"
         );
-        fs::write(folder.path().join("history.bin"), &whole).expect("space");
+        folder.put("history.bin", &whole);
     }
 }
 
 #[test]
 fn a_thread_is_listed_once() {
     let folder = trace();
-    let meta = String::from_utf8(folder.bytes("meta.json")).expect("UTF-8");
+    let meta = folder.text("meta.json");
     let twice = meta.replace("\"id\":8", "\"id\":7");
-    fs::write(folder.path().join("meta.json"), twice).expect("space");
+    folder.put("meta.json", twice);
     let read = read_folder(folder.path()).expect("readable");
     let threads: Vec<&Thread> = read.info.threads.iter().collect();
     assert_eq!(threads.len(), 2);

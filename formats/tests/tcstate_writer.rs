@@ -11,8 +11,7 @@ fn functions(count: u32) -> Vec<Function> {
         name: format!("app::f{id}"),
         file: format!("src/f{id}.rs"),
         line: id,
-        untimed: false,
-        kind: Default::default(),
+        ..Function::default()
     };
     (1..=count).map(function).collect()
 }

@@ -210,7 +210,7 @@ fn threads_of_64_bits_come_back() {
 }
 
 /// Names that could break a text, or be taken for something else.
-const ODD_NAMES: [&str; 30] = [
+pub(crate) const ODD_NAMES: [&str; 30] = [
     "",
     " ",
     "plain::name",
@@ -543,7 +543,8 @@ fn every_event(target: &Target) -> Vec<Event> {
         Event::Call(exit(1050, 3)),
     ];
     let mut events = restricted(events, Holds::for_target(target.name));
-    if notes_formats::holds_notes(target) {
+    // The others have the same bytes in another order.
+    if ["xray", "heph", "htdump-be", "et", "iet-prefix2"].contains(&target.name) {
         let (_, notes) = notes_formats::few();
         events.extend(notes);
     }
@@ -581,7 +582,8 @@ fn damaged_files_are_read_in_part(step: usize) {
         process: Some(5),
         ..TraceInfo::default()
     };
-    for target in targets().filter(|target| target.kind != Kind::Folder) {
+    let of_files = |target: &&Target| target.kind != Kind::Folder && target.name != "htdump";
+    for target in targets().filter(of_files) {
         println!("{}", target.name);
         let threads = [(thread(7), every_event(target))];
         let bytes = Written::of(target, &info, &threads).bytes();

@@ -40,8 +40,7 @@ fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> DumpParts {
             process: None,
             name: (*name).to_owned(),
             counts: Some(counts()),
-            totals: Vec::new(),
-            early_calls: Vec::new(),
+            ..Thread::default()
         };
         let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
         let block = writer.thread_with_gaps(&thread, &chunks, &[], has_ended(*id));

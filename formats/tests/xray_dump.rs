@@ -29,8 +29,7 @@ fn thread(id: u64, name: &str) -> Thread {
         process: None,
         name: name.into(),
         counts: Some(counts()),
-        totals: Vec::new(),
-        early_calls: Vec::new(),
+        ..Thread::default()
     }
 }
 

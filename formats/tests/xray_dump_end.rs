@@ -18,8 +18,7 @@ fn main_thread() -> Thread {
         process: None,
         name: "main".into(),
         counts: Some(counts()),
-        totals: Vec::new(),
-        early_calls: Vec::new(),
+        ..Thread::default()
     }
 }
 

@@ -191,8 +191,7 @@ fn three(untimed: &[usize]) -> Vec<Function> {
         name: name.into(),
         file: file.into(),
         line,
-        untimed: false,
-        kind: Default::default(),
+        ..Function::default()
     };
     let mut list = vec![
         function(1, "a", "x.rs", 7),

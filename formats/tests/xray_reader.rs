@@ -90,7 +90,7 @@ fn big_endian_files_hold_the_same() {
 }
 
 fn one_call_each(read: &ReadTrace, threads: &[u64]) {
-    let found: Vec<u64> = read.info.threads.iter().map(|thread| thread.id.0).collect();
+    let found = read.thread_ids();
     assert_eq!(found, threads);
     for &thread in threads {
         let start = thread * 16;
@@ -343,7 +343,7 @@ fn blocks_of_a_thread_are_time_ordered() {
     let parts = [&header(3, 0), &*blocks[0], &blocks[1], &blocks[2]];
     let read = read(&file(&parts)).expect("readable");
     assert_eq!(read.info.start, Some(Ticks(2)));
-    let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
+    let times = read.log.times(1);
     assert_eq!(times, [2, 7, 5, 10, 9, 14]);
 }
 
