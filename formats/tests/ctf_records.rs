@@ -2,18 +2,11 @@
 //! the reader makes of those bytes. Shares nothing with the encoder.
 
 use crate::common::ctf::{packets, read_whole, write};
-use crate::common::{Event, Folder, call, enter, exit, hex, synthetic};
+use crate::common::{Event, Folder, call, enter, exit, function, hex, synthetic, with_arguments};
 use fdr_formats::model::{Counts, Identity, Missing};
-use fdr_formats::{Call, Clock, Edge, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Clock, Edge, Thread, ThreadId, Ticks, TraceInfo};
 
 fn info() -> TraceInfo {
-    let function = |id, name: &str, file: &str, line| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        file: file.into(),
-        line,
-        ..Function::default()
-    };
     TraceInfo {
         clock: Clock {
             frequency: 1_000_000_000,
@@ -63,10 +56,7 @@ fn events() -> Vec<Event> {
         Event::Wall(0x0102_0304, 0x0708),
         Event::Cpu(0x10, 3),
         Event::Call(synthetic(enter(0x10, 1))),
-        Event::Call(Call {
-            has_arguments: true,
-            ..enter(0x11, 9)
-        }),
+        with_arguments(enter(0x11, 9)),
         Event::Argument(0xdead_beef),
         Event::Argument(7),
         Event::Custom(0x12, None, b"hi".to_vec()),

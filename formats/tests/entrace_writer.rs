@@ -1,7 +1,9 @@
 //! ENTRACE, written: calls that do not nest, events at their places, and losses.
 
 use crate::common::entrace::{TARGETS, round};
-use crate::common::{Event, call, enter, exit, intact, synthetic, thread, write_pieces};
+use crate::common::{
+    Event, call, enter, exit, intact, synthetic, thread, with_arguments, write_pieces,
+};
 use fdr_formats::{Call, Edge, Ticks, TraceInfo};
 
 #[test]
@@ -124,10 +126,7 @@ fn losses_are_reported_exactly() {
         assert_eq!(found, wanted, "{name}");
         let read = intact(&bytes);
         let wanted = [
-            Event::Call(Call {
-                has_arguments: true,
-                ..enter(1, 1)
-            }),
+            with_arguments(enter(1, 1)),
             Event::Argument(2),
             Event::Call(exit(2, 1)),
             Event::Custom(6, None, vec![b'y'; 1 << 20]),
@@ -139,10 +138,7 @@ fn losses_are_reported_exactly() {
 #[test]
 fn calls_keep_all_arguments_an_entry_holds() {
     for name in ["et", "iet-prefix2"] {
-        let mut events = vec![Event::Call(Call {
-            has_arguments: true,
-            ..enter(1, 1)
-        })];
+        let mut events = vec![with_arguments(enter(1, 1))];
         events.extend((0..70_000).map(Event::Argument));
         events.push(Event::Call(exit(2, 1)));
         let info = TraceInfo::default();

@@ -7,7 +7,7 @@ use crate::common::heph::{
 use crate::common::heph_packets::convertible;
 use crate::common::{
     Event, ReadTrace, Shared, call, enter, exit, function, intact, list, named, read, synthetic,
-    write_with,
+    with_arguments, write_with,
 };
 use crate::roundtrip::holds::Holds;
 use crate::roundtrip::programs::restricted;
@@ -451,10 +451,7 @@ fn texts_that_break_json_are_told() {
 
 #[test]
 fn many_arguments() {
-    let mut events = vec![Event::Call(Call {
-        has_arguments: true,
-        ..enter(10, 3)
-    })];
+    let mut events = vec![with_arguments(enter(10, 3))];
     events.extend((0..70_000).map(Event::Argument));
     events.push(Event::Call(exit(20, 3)));
     let read = through(&complete_info(), &[(named(1, ""), events.clone())]);

@@ -1,11 +1,13 @@
 //! Each record of HTDUMP that is written, against bytes typed by hand: HawkTracer's from its own files
 //! and its document, ours from the tables in the module. Nothing here is made by the encoder.
 
-use crate::common::{Event, call, enter, exit, hex, intact, list, synthetic, write_pieces};
+use crate::common::{
+    Event, call, enter, exit, function, hex, intact, list, synthetic, with_arguments, write_pieces,
+};
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::htdump::record::{self, Builder, Header};
-use fdr_formats::model::{Counts, Function, Identity, Missing};
-use fdr_formats::{Call, Clock, Edge, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::model::{Counts, Identity, Missing};
+use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo};
 
 /// Text and its zero byte, in hexadecimal.
 fn text(text: &str) -> String {
@@ -90,22 +92,9 @@ fn info() -> TraceInfo {
             ..Clock::default()
         },
         functions: vec![
-            Function {
-                id: FunctionId(0x11),
-                name: "plain".to_owned(),
-                file: "a.rs".to_owned(),
-                line: 7,
-                ..Function::default()
-            },
-            Function {
-                id: FunctionId(0x12),
-                name: "\"odd\" %".to_owned(),
-                ..Function::default()
-            },
-            Function {
-                id: FunctionId(0x13),
-                ..Function::default()
-            },
+            function(0x11, "plain", "a.rs", 7),
+            function(0x12, "\"odd\" %", "", 0),
+            function(0x13, "", "", 0),
         ],
         program: "p".to_owned(),
         process: Some(0x21),
@@ -143,10 +132,7 @@ fn events() -> Vec<Event> {
         Event::Call(exit(0x108, 0x12)),
         Event::Call(enter(0x109, 0x99)),
         Event::Call(exit(0x10b, 0x99)),
-        Event::Call(Call {
-            has_arguments: true,
-            ..enter(0x10c, 0x99)
-        }),
+        with_arguments(enter(0x10c, 0x99)),
         Event::Argument(0x39),
         Event::Call(exit(0x10f, 0x99)),
     ]

@@ -3,9 +3,9 @@
 
 use crate::common::htdump::Stream;
 use crate::common::{
-    self, Event, ReadTrace, enter, exit, list, name_of, read, thread, write_pieces,
+    Event, ReadTrace, enter, exit, function, list, name_of, read, thread, write_pieces,
 };
-use fdr_formats::{Call, Edge, Function, ThreadId, TraceInfo};
+use fdr_formats::{Call, Edge, ThreadId, TraceInfo};
 
 fn parse(stream: &Stream) -> ReadTrace {
     read(&stream.bytes).expect("a readable stream")
@@ -275,12 +275,8 @@ fn identifiers_that_change_their_meaning() {
 #[test]
 fn two_traces_in_one_file_keep_their_functions() {
     let trace = |name: &str, file: &str, time| {
-        let function = Function {
-            file: file.to_owned(),
-            ..common::function(1, name, "", 0)
-        };
         let info = TraceInfo {
-            functions: vec![function],
+            functions: vec![function(1, name, file, 0)],
             ..TraceInfo::default()
         };
         let events = [enter(time, 1), exit(time + 5, 1)].map(Event::Call);

@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 
 use crate::common::tcstate::{read_folder, write};
-use crate::common::{Event, Folder, enter, exit, thread};
-use fdr_formats::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::common::{Event, Folder, enter, exit, function, thread};
+use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
 
 const FILES: [&str; 5] = [
     "types.json",
@@ -18,13 +18,7 @@ const FILES: [&str; 5] = [
 
 /// Two threads, three functions, changes of CPU, a frame that stays open.
 fn trace() -> Folder {
-    let name = |id, name: &str| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        file: "src/main.rs".into(),
-        line: 7,
-        ..Function::default()
-    };
+    let name = |id, name: &str| function(id, name, "src/main.rs", 7);
     let info = TraceInfo {
         functions: vec![name(3, "main"), name(5, "parse"), name(9, "wörk")],
         program: "app".into(),
@@ -62,15 +56,6 @@ fn events(folder: &Folder) -> Option<(Threads, usize)> {
     Some((threads, read.diagnostics.len()))
 }
 
-/// A file of the folder, to be changed where it is.
-fn open(folder: &Folder, name: &str) -> fs::File {
-    let path = folder.path().join(name);
-    fs::OpenOptions::new()
-        .write(true)
-        .open(path)
-        .expect("a file")
-}
-
 fn is_part(part: &[Event], whole: &[Event]) -> bool {
     let mut whole = whole.iter();
     part.iter().all(|event| whole.any(|other| other == event))
@@ -84,7 +69,7 @@ fn cut_at_every_byte(step: usize) {
     assert_eq!(problems, 0);
     for file in FILES {
         let bytes = folder.bytes(file);
-        let cut = open(&folder, file);
+        let cut = folder.patch(file);
         for end in (0..bytes.len()).rev().step_by(step) {
             cut.set_len(end as u64).expect("a file");
             let Some((part, problems)) = events(&folder) else {
@@ -153,7 +138,7 @@ fn flipped_at_every_byte(step: usize) {
     let intervals = intervals(&folder);
     assert!(intervals.len() > 40);
     for file in FILES {
-        let flipped = open(&folder, file);
+        let flipped = folder.patch(file);
         for (at, byte) in folder.bytes(file).into_iter().enumerate().step_by(step) {
             for mask in [0x01, 0x08, 0xff] {
                 flipped.write_at(&[byte ^ mask], at as u64).expect("a file");

@@ -1,18 +1,13 @@
 //! What is written comes back: random programs, other formats' traces, odd names, every piece of the
 //! trace's info; what the state can't tell is counted exactly.
 
+use crate::common::function;
 use crate::common::tcstate::{History, read_folder, write};
 use crate::common::{Event, Random, enter, exit, program, synthetic, thread};
-use fdr_formats::{Edge, Function, FunctionId, Thread, TraceInfo};
+use fdr_formats::{Edge, Function, Thread, TraceInfo};
 
 fn functions(count: u32) -> Vec<Function> {
-    let function = |id| Function {
-        id: FunctionId(id),
-        name: format!("app::f{id}"),
-        file: format!("src/f{id}.rs"),
-        line: id,
-        ..Function::default()
-    };
+    let function = |id| function(id, &format!("app::f{id}"), &format!("src/f{id}.rs"), id);
     (1..=count).map(function).collect()
 }
 

@@ -401,7 +401,7 @@ fn times_are_exact_in_nanoseconds() {
         let case = format!("{} at {frequency} Hz", target.name);
         let nanos = |ticks: u64| {
             let doubled = 2 * u128::from(ticks) * u128::from(SECOND);
-            let rounded = (doubled / u128::from(frequency) + 1) / 2;
+            let rounded = (doubled / u128::from(frequency)).div_ceil(2);
             u64::try_from(rounded).expect("a time that 64 bits hold")
         };
         // Each call is inside of the one before. Some begin in the same ns, and end in the same ns.

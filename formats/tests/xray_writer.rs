@@ -4,7 +4,8 @@
 use std::io::Cursor;
 
 use crate::common::{
-    Event, Random, ReadTrace, assert_nested, call, enter, exit, push, read, synthetic, thread,
+    Event, Random, ReadTrace, assert_nested, call, enter, exit, golden, push, read, synthetic,
+    thread, with_arguments, write_with,
 };
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
@@ -80,39 +81,34 @@ fn any_mess_of_calls_is_made_to_nest() {
     }
 }
 
-fn rewrite(bytes: &[u8], version: Version) -> (ReadTrace, ReadTrace, Losses) {
+fn rewrite(bytes: &[u8], target: &str) -> (ReadTrace, ReadTrace, Losses) {
     let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
-    let mut file = Cursor::new(Vec::new());
-    let mut writer = XrayWriter::new(&mut file, version, source.info()).expect("writable");
-    source::drive(&*source, &mut writer, &|_| {}).expect("readable");
-    let losses = writer.finish().expect("writable");
-    (
-        read(bytes).expect("readable"),
-        read(&file.into_inner()).expect("readable"),
-        losses,
-    )
+    let (written, losses) = write_with(target, source.info(), |writer| {
+        source::drive(&*source, writer, &|_| {}).expect("readable");
+    });
+    let before = read(bytes).expect("readable");
+    (before, read(&written).expect("readable"), losses)
 }
 
 #[test]
 fn golden_files_are_rewritten_without_loss() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/xray/");
     for name in [
         "v1-std", "v2-std", "v3-std", "v1-mt", "v3-mt", "v1-min", "v1-tid32",
     ] {
-        let bytes = std::fs::read(format!("{folder}{name}.fdr")).expect("a golden file");
-        for version in VERSIONS {
-            let (before, after, losses) = rewrite(&bytes, version);
+        let bytes = golden(&format!("xray/{name}.fdr"));
+        for target in ["xray1", "xray"] {
+            let (before, after, losses) = rewrite(&bytes, target);
             assert!(losses.is_empty(), "{name}: {losses}");
-            assert_eq!(after.log, before.log, "{name} as {version:?}");
+            assert_eq!(after.log, before.log, "{name} as {target}");
             assert_eq!(after.info.clock, before.info.clock);
             assert_eq!(after.info.start, before.info.start);
         }
     }
-    let bytes = std::fs::read(format!("{folder}v4-std.fdr")).expect("a golden file");
-    let (_, _, losses) = rewrite(&bytes, Version::V3);
+    let bytes = golden("xray/v4-std.fdr");
+    let (_, _, losses) = rewrite(&bytes, "xray");
     assert_eq!(losses.to_string(), "1 CPUs of custom events: left out");
-    let bytes = std::fs::read(format!("{folder}v5-std.fdr")).expect("a golden file");
-    let (_, after, losses) = rewrite(&bytes, Version::V3);
+    let bytes = golden("xray/v5-std.fdr");
+    let (_, after, losses) = rewrite(&bytes, "xray");
     let wanted = "1 typed events: written as custom events, without type";
     assert_eq!(losses.to_string(), wanted);
     let typed = Event::Custom(1_002_200, None, b"typed!".to_vec());
@@ -124,10 +120,7 @@ fn what_the_format_cannot_hold_is_reported() {
     let beyond = 1 << 28;
     let events = vec![
         Event::Cpu(10, 70_000),
-        Event::Call(Call {
-            has_arguments: true,
-            ..enter(10, beyond)
-        }),
+        with_arguments(enter(10, beyond)),
         Event::Argument(1),
         Event::Call(exit(11, beyond)),
         Event::Custom(12, None, vec![]),

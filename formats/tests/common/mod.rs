@@ -449,7 +449,7 @@ impl Folder {
         let copy = Folder::new();
         for file in files(folder) {
             if !file.ends_with(name) {
-                copy.put(&file_name(&file), &fs::read(&file).expect("a file"));
+                copy.put(&file_name(&file), fs::read(&file).expect("a file"));
             }
         }
         copy
