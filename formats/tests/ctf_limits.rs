@@ -1,5 +1,5 @@
-//! Limits of CTF folders: times that readers refuse, names and payloads that are too long, a full
-//! disk, more threads than files may be open. What is cut is counted.
+//! Limits of CTF folders: times that readers refuse, names and payloads that are too long, more
+//! threads than files may be open. What is cut is counted.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Notes: each kind typed by hand, any note there and back, damaged ones, and what conversions do with them.
+//! Notes: each kind typed by hand, any note there and back, damaged ones, and which formats hold them.
 
 use crate::common::{Event, Random, enter, exit, hex, intact, list};
 use crate::notes_formats::{holds_notes, write, written_bytes};

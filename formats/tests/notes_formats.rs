@@ -1,5 +1,5 @@
-//! Notes in the formats whose events have named values: any note there and back, names and texts that would break a
-//! reader, tables of names, and damaged files.
+//! Notes in every format that holds them: any note there and back, names and texts that would break a reader, tables
+//! of names, and units of time.
 
 use crate::common::{self, Event, Random, Written, enter, exit, thread};
 use crate::notes::{TEXT, random_note};

@@ -1,5 +1,4 @@
-//! What is written comes back: random programs, other formats' traces, odd names, every piece of the
-//! trace's info; what the state can't tell is counted exactly.
+//! State histories, written: random programs with changes of CPU, calls that were open in a snapshot, and many calls.
 
 use crate::common::function;
 use crate::common::tcstate::{History, read_folder, write};

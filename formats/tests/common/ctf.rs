@@ -12,9 +12,6 @@ use crate::common::{
     Event, Folder, Line, ReadTrace, file_name, files, list_source, push, read_source,
 };
 
-/// Events that belong to threads, in pieces.
-pub type Pieces = Vec<(Thread, Vec<Event>)>;
-
 pub fn writer(folder: &Folder, info: &TraceInfo) -> CtfWriter {
     CtfWriter::new(folder.path().to_owned(), info).expect("a folder")
 }
