@@ -5,8 +5,8 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use crate::common::ctf::{self, Folder, covers_all, list, read, read_whole};
-use crate::common::{self, Event, ReadTrace, enter, exit};
+use crate::common::ctf::{self, covers_all, list, read, read_whole};
+use crate::common::{self, Event, Folder, ReadTrace, enter, exit};
 use fdr_formats::model::Thread;
 use fdr_formats::{ThreadId, Ticks};
 
@@ -16,17 +16,9 @@ fn golden(name: &str) -> PathBuf {
 
 /// The files of a golden folder.
 fn files(name: &str) -> Vec<(String, Vec<u8>)> {
-    let entries = fs::read_dir(golden(name)).expect("a golden folder");
-    let paths = entries.map(|entry| entry.expect("an entry").path());
-    let file = |path: PathBuf| {
-        let name = path
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        (name, fs::read(&path).expect("a file"))
-    };
-    paths.filter(|path| path.is_file()).map(file).collect()
+    let files = common::files(&golden(name)).into_iter();
+    let file = |path: PathBuf| (common::file_name(&path), fs::read(&path).expect("a file"));
+    files.map(file).collect()
 }
 
 const MAIN: u32 = 1;
@@ -38,20 +30,13 @@ const BASE: u64 = 0x7_FFFF_FF00;
 fn files_per_cpu_with_threads_in_several() {
     let read = read_whole(&golden("compact"));
     assert_eq!(read.info.format, "CTF 1.8, little-endian, by lttng-ust");
-    let names: Vec<&str> = read
-        .info
-        .functions
-        .iter()
-        .map(|function| &*function.name)
-        .collect();
+    let names = read.names();
     assert_eq!(names, ["0x55d0c0ffee00", "0x55d0c0ffee40"]);
     let thread = |id| Thread {
         id: ThreadId(id),
         process: Some(4242),
         name: "worker".into(),
-        counts: None,
-        totals: Vec::new(),
-        early_calls: Vec::new(),
+        ..Thread::default()
     };
     assert_eq!(read.info.threads, [thread(7), thread(8)]);
     assert_eq!(read.info.start, Some(Ticks(BASE)));

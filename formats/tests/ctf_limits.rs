@@ -1,12 +1,11 @@
-//! Limits of CTF folders: times that readers refuse, names and payloads that are too long, a full
-//! disk, more threads than files may be open. What is cut is counted.
+//! Limits of CTF folders: times that readers refuse, names and payloads that are too long, more
+//! threads than files may be open. What is cut is counted.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 
-use crate::common::ctf::{Folder, function, read_whole, tell, write, writer};
-use crate::common::{self, Event, call, enter, exit, thread};
-use fdr_formats::{Clock, Edge, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer, registry};
+use crate::common::ctf::{read_whole, write, writer};
+use crate::common::{self, Event, Folder, call, enter, exit, thread};
+use fdr_formats::{Clock, Edge, Sink, Thread, ThreadId, Ticks, TraceInfo, registry};
 
 #[test]
 fn times_are_exact_and_never_go_back() {
@@ -47,7 +46,7 @@ fn times_are_exact_and_never_go_back() {
         clock.anchor,
         Some((Ticks(2_000_000_000), 1_700_000_000_500_000_000))
     );
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let metadata = folder.text("metadata");
     assert!(
         metadata.contains("offset_s = 1699999998;\n\toffset = 500000000;"),
         "{metadata}"
@@ -141,39 +140,6 @@ fn oversized_and_misplaced_values_are_reported() {
     ];
     assert!(read.log.events(1) == wanted);
     assert_eq!(read.info.threads[0].name.len(), 1 << 20);
-}
-
-#[test]
-fn a_full_disk_is_an_error_of_finish() {
-    let calls: Vec<Event> = (0..10_000)
-        .map(|time| Event::Call(enter(time, 1)))
-        .collect();
-    for name in ["facts", "thread-1", ".fdr-functions.txt"] {
-        let folder = Folder::new();
-        symlink("/dev/full", folder.path().join(name)).expect("a link");
-        let info = TraceInfo {
-            functions: vec![function(1, "one")],
-            ..TraceInfo::default()
-        };
-        let mut writer = writer(&folder, &info);
-        tell(
-            &mut writer,
-            &[(thread(1), calls.clone()), (thread(2), calls.clone())],
-        );
-        let error = Box::new(writer).finish().expect_err(name).to_string();
-        assert!(
-            error.contains(name) && error.contains("No space left"),
-            "{error}"
-        );
-    }
-    let folder = Folder::new();
-    symlink("/dev/full", folder.path().join("metadata")).expect("a link");
-    let target = registry::target("ctf").expect("the target");
-    let output = fdr_formats::writer::Output::Folder(folder.path().to_owned());
-    let error = (target.create)(output, &TraceInfo::default())
-        .err()
-        .expect("no space");
-    assert!(error.to_string().contains("metadata"), "{error}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Metadata texts of CTF folders, good and hostile: what the language allows is read, what can't be
 //! is an error that names the line, and a short text never costs much.
 
-use crate::common::ctf::{Folder, covers_all, read, read_whole};
-use crate::common::{Event, ReadTrace, hex};
+use crate::common::ctf::{covers_all, read, read_whole};
+use crate::common::{Event, Folder, ReadTrace, hex};
 
 /// A text around the fields of one event class, and the trace of one event of these bytes.
 fn event(types: &str, fields: &str, bytes: &str) -> Folder {

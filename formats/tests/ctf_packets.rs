@@ -2,8 +2,8 @@
 //! packet that holds no event, unless the packet is the stream's first. Packets and events are taken apart here by
 //! hand.
 
-use crate::common::ctf::{self, Folder, Packet, packets, taken_apart, tell, write, writer};
-use crate::common::{Event, Random, enter, exit, push, thread};
+use crate::common::ctf::{self, Packet, packets, taken_apart, tell, write, writer};
+use crate::common::{Event, Folder, Random, enter, exit, push, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
 use fdr_formats::writer::Output;

@@ -1,20 +1,12 @@
 //! Every kind of record of a CTF folder, typed by hand: what the writer makes of each event, and what
 //! the reader makes of those bytes. Shares nothing with the encoder.
 
-use crate::common::ctf::{Folder, packets, read_whole, write};
-use crate::common::{Event, call, enter, exit, hex, synthetic};
+use crate::common::ctf::{packets, read_whole, write};
+use crate::common::{Event, Folder, call, enter, exit, function, hex, synthetic, with_arguments};
 use fdr_formats::model::{Counts, Identity, Missing};
-use fdr_formats::{Call, Clock, Edge, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Clock, Edge, Thread, ThreadId, Ticks, TraceInfo};
 
 fn info() -> TraceInfo {
-    let function = |id, name: &str, file: &str, line| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        file: file.into(),
-        line,
-        untimed: false,
-        kind: Default::default(),
-    };
     TraceInfo {
         clock: Clock {
             frequency: 1_000_000_000,
@@ -55,8 +47,7 @@ fn worker() -> Thread {
             synthetic_exits: 0,
             summarised: 0,
         }),
-        totals: Vec::new(),
-        early_calls: Vec::new(),
+        ..Thread::default()
     }
 }
 
@@ -65,10 +56,7 @@ fn events() -> Vec<Event> {
         Event::Wall(0x0102_0304, 0x0708),
         Event::Cpu(0x10, 3),
         Event::Call(synthetic(enter(0x10, 1))),
-        Event::Call(Call {
-            has_arguments: true,
-            ..enter(0x11, 9)
-        }),
+        with_arguments(enter(0x11, 9)),
         Event::Argument(0xdead_beef),
         Event::Argument(7),
         Event::Custom(0x12, None, b"hi".to_vec()),
@@ -154,7 +142,7 @@ fn a_threads_file_has_these_bytes() {
         wanted.extend(part);
     }
     assert_eq!(bytes, wanted);
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let metadata = folder.text("metadata");
     let uuid: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     let stated = metadata
         .split('"')
@@ -225,7 +213,7 @@ fn trace_compass_gets_names_and_first_calls() {
             ],
         )],
     );
-    let names = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
+    let names = folder.text(".fdr-functions.txt");
     assert_eq!(names, "0000000000000001 T a\n0000000000000009 T é\n");
     let state = ".tc-states/org.eclipse.linuxtools.lttng2.ust.analysis.callstack.snapshot.json";
     let state = String::from_utf8(folder.bytes(state)).expect("UTF-8");

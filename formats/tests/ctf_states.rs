@@ -1,7 +1,7 @@
 //! The states of threads in CTF folders: there and back, and nothing in folders of traces without them.
 
-use crate::common::ctf::{Folder, read_whole, write};
-use crate::common::{Event, enter, exit, thread};
+use crate::common::ctf::{read_whole, write};
+use crate::common::{Event, Folder, enter, exit, thread};
 use fdr_formats::model::{Account, Cause, CpuId, Module, Sample, Schedule, State, Switch};
 use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
@@ -67,7 +67,7 @@ fn states_come_back_and_stay_absent() {
         assert_eq!(read.log.events(7), events());
     }
     let (folder, _) = write(&TraceInfo::default(), &[(thread(7), events())]);
-    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let metadata = folder.text("metadata");
     assert!(!metadata.contains("fdr:switch") && !folder.has("states"));
 }
 

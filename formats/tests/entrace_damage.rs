@@ -1,23 +1,9 @@
 //! Damaged ENTRACE files: the reader gives all intact events, and reports each damage once with its place. It does not
 //! panic or hang, and it allocates no memory for lengths that a file only claims.
 
-use crate::common::entrace::{TARGETS, call, entry, et, feed, file, function, root, write};
-use crate::common::{
-    self, Event, Random, ReadTrace, cut_everywhere, enter, exit, flip_everywhere, golden, list,
-    program, read,
-};
-use fdr_formats::{Call, TraceInfo, registry};
-
-/// Reads a damaged file; checks that its listing has each byte once.
-fn read_damaged(bytes: &[u8]) -> ReadTrace {
-    let mut at = 0;
-    for (offset, size, kind, _) in list(bytes) {
-        assert_eq!(offset, at, "{kind}");
-        at += size;
-    }
-    assert_eq!(at, bytes.len() as u64);
-    read(bytes).expect("only the head can't be damaged")
-}
+use crate::common::entrace::{call, entry, et, file, root};
+use crate::common::{self, Event, ReadTrace, enter, exit, golden, list, read, read_damaged};
+use fdr_formats::{Call, registry};
 
 /// Three calls of thread 7: a {b}, c.
 fn entries() -> Vec<Vec<u8>> {
@@ -94,26 +80,6 @@ fn the_files_are_good_before_they_are_damaged() {
         let read = read_damaged(&bytes);
         assert_eq!(read.diagnostics, []);
         assert_eq!(read.log.calls(7), all_calls());
-    }
-}
-
-sampled! { our_own_files_cut_and_flipped }
-
-fn our_own_files_cut_and_flipped(step: usize) {
-    let info = TraceInfo {
-        functions: vec![function(1, "a::b", "f.rs", 3)],
-        program: "p".into(),
-        ..TraceInfo::default()
-    };
-    let mut events = program(&mut Random(77));
-    events.truncate(9);
-    for name in TARGETS {
-        let (bytes, _) = write(name, &info, |writer| {
-            feed(writer, 7, &events);
-            feed(writer, 8, &events[..4]);
-        });
-        cut_everywhere(&bytes, 10, step);
-        flip_everywhere(&bytes, step);
     }
 }
 
@@ -375,11 +341,7 @@ fn entries_without_time_or_thread_are_reported() {
         ],
     ];
     let read = read_damaged(&file(1, &entries.concat()));
-    let message: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|diagnostic| &*diagnostic.what)
-        .collect();
+    let message = read.problems();
     assert_eq!(message, ["an event without `tid`: left out"]);
     assert_eq!(read.log.events(7).last(), Some(&Event::Lost(5)));
 }

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::entrace::{TARGETS, entry, file, function, root, write};
+use crate::common::entrace::{entry, file, root};
 use crate::common::{
-    self, Event, ReadTrace, assert_nested, enter, exit, golden, list, read, with_arguments,
+    self, Event, ReadTrace, assert_nested, enter, exit, function, golden, list, read,
+    with_arguments,
 };
-use fdr_formats::registry::open;
-use fdr_formats::source::drive;
 use fdr_formats::{ThreadId, Ticks};
 
 const CRATES: [&str; 8] = [
@@ -146,16 +145,9 @@ fn the_demonstration() {
 }
 
 #[test]
-fn the_listing_covers_every_byte_once() {
+fn the_listing_names_every_entry() {
     for name in CRATES.iter().chain(&["scoreman.iet"]) {
-        let bytes = golden(&format!("entrace/{name}"));
-        let lines = list(&bytes);
-        let mut at = 0;
-        for (offset, size, kind, detail) in &lines {
-            assert_eq!(*offset, at, "{name}: {kind} {detail}");
-            at += size;
-        }
-        assert_eq!(at, bytes.len() as u64, "{name}");
+        let lines = list(&golden(&format!("entrace/{name}")));
         let entries = lines.iter().filter(|line| line.2 == "Entry").count();
         assert_eq!(
             entries,
@@ -234,25 +226,6 @@ fn deep_trees_and_long_entries_are_walked() {
         Event::Call(exit(5, 2)),
     ];
     assert_eq!(read.log.events(1), wanted);
-}
-
-#[test]
-fn what_others_wrote_can_be_written_anew() {
-    for name in CRATES.iter().chain(&["scoreman.iet"]) {
-        let bytes = golden(&format!("entrace/{name}"));
-        let wanted = read_golden(name);
-        let source = open(Box::new(bytes)).expect("a golden file");
-        for target in TARGETS {
-            let (bytes, losses) = write(target, source.info(), |writer| {
-                drive(&*source, writer, &|_| {}).expect("a golden file");
-            });
-            assert_eq!(losses.to_string(), "");
-            let found = read(&bytes).expect("our own file");
-            assert_eq!(found.diagnostics, []);
-            assert_eq!(found.log.threads, wanted.log.threads, "{name} as {target}");
-            assert_eq!(found.info.functions, wanted.info.functions);
-        }
-    }
 }
 
 #[test]

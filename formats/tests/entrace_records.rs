@@ -4,10 +4,8 @@
 use crate::common::{golden, hex};
 use fdr_formats::entrace::bincode::{Bad, Input, put_u64};
 use fdr_formats::entrace::record::{
-    BadHead, Container, HEAD_SIZE, Kind, Version, decode_head, encode_head, probe,
-};
-use fdr_formats::entrace::record::{
-    Entry, Level, MAX_ATTRIBUTES, Metadata, ROOT, Value, decode_entry, encode_entry,
+    BadHead, Container, Entry, HEAD_SIZE, Kind, Level, MAX_ATTRIBUTES, Metadata, ROOT, Value,
+    Version, decode_entry, decode_head, encode_entry, encode_head, probe,
 };
 
 /// The files of `entrace_core`: container, version, name.

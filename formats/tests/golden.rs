@@ -6,11 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{
-    self, Event, EventLog, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list,
-    read,
+    self, Event, ReadTrace, assert_covers, call, cut_everywhere, enter, exit, file_name,
+    file_sizes, files, flip_everywhere, list, list_source, read_source,
 };
 use fdr_formats::registry::{FORMATS, Format, Opener, open_path};
-use fdr_formats::source::drive;
 use fdr_formats::{Call, Edge, ThreadId, Ticks};
 
 fn golden(name: &str) -> Vec<u8> {
@@ -21,86 +20,77 @@ fn read_golden(name: &str) -> ReadTrace {
     common::read_golden(&format!("xray/{name}.fdr"))
 }
 
-/// What lies in a format's folder, in the order of the names; its README.md is left out, and what makes
-/// the files.
-fn entries(format: &str) -> Vec<PathBuf> {
-    let folder = common::golden_path(format);
-    let entries = fs::read_dir(&folder);
-    let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let paths = entries.map(|entry| entry.expect("a readable folder").path());
-    let mut paths: Vec<PathBuf> = paths
-        .filter(|path| {
-            path.extension()
-                .is_none_or(|end| end != "md" && end != "py")
-        })
-        .collect();
-    paths.sort();
-    paths
-}
-
-/// The golden files of a format.
-fn files(format: &str) -> Vec<(PathBuf, Vec<u8>)> {
-    let files = entries(format).into_iter().filter(|path| path.is_file());
-    files
-        .map(|path| {
-            let bytes = fs::read(&path).expect("a readable file");
-            (path, bytes)
-        })
-        .collect()
-}
-
-/// The golden traces of a format whose traces are folders: each folder is one,
-/// but for `vectors`, which has another purpose.
-fn folders(format: &Format) -> Vec<PathBuf> {
-    let folders = entries(format.name).into_iter();
-    folders
-        .filter(|path| path.is_dir() && !path.ends_with("vectors"))
-        .collect()
+/// The golden traces of a format, in the order of their names: files, or folders but for `vectors`, which has another
+/// purpose.
+pub(crate) fn traces(format: &Format) -> Vec<PathBuf> {
+    let folder = common::golden_path(format.name);
+    if matches!(format.opener, Opener::Folder { .. }) {
+        let entries = fs::read_dir(&folder).expect("a readable folder");
+        let paths = entries.map(|entry| entry.expect("an entry").path());
+        let mut folders: Vec<PathBuf> = paths
+            .filter(|path| path.is_dir() && !path.ends_with("vectors"))
+            .collect();
+        folders.sort();
+        return folders;
+    }
+    // Text that explains the files, and what makes them.
+    let is_trace = |path: &PathBuf| {
+        path.extension()
+            .is_none_or(|end| end != "md" && end != "py")
+    };
+    files(&folder).into_iter().filter(is_trace).collect()
 }
 
 #[test]
 fn every_format_has_golden_files_and_knows_them() {
     for format in FORMATS {
-        match format.opener {
-            Opener::File { probe, .. } => {
-                let files = files(format.name);
-                assert!(!files.is_empty(), "{} has no golden file", format.name);
-                for (path, bytes) in files {
-                    let path = path.display();
-                    let head = &bytes[..bytes.len().min(64)];
-                    assert!(probe(head), "{path} is not recognised");
-                    assert!(read(&bytes).is_ok(), "{path} is not readable");
+        let traces = traces(format);
+        assert!(!traces.is_empty(), "{} has no golden trace", format.name);
+        for path in traces {
+            let name = path.display().to_string();
+            let is_known = match format.opener {
+                Opener::File { probe, .. } => {
+                    let bytes = fs::read(&path).expect("a readable file");
+                    probe(&bytes[..bytes.len().min(64)])
                 }
+                Opener::Folder { probe, .. } => probe(&path),
+            };
+            assert!(is_known, "{name} is not recognised");
+            let source = open_path(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let read = read_source(&*source);
+            let is_head = path.ends_with("seed_metadata_only.heph");
+            assert!(read.log.count() > 0 || is_head, "{name} gives no event");
+            if format.name == "ring" {
+                continue;
             }
-            Opener::Folder { probe, .. } => {
-                let folders = folders(format);
-                assert!(!folders.is_empty(), "{} has no golden folder", format.name);
-                for path in folders {
-                    let name = path.display();
-                    assert!(probe(&path), "{name} is not recognised");
-                    let source = open_path(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-                    let mut log = EventLog::default();
-                    drive(&*source, &mut log, &|_| {}).expect("files that can be read");
-                    assert!(log.count() > 0, "{name} gives no event");
-                }
-            }
+            let sizes = match format.opener {
+                Opener::File { .. } => vec![fs::metadata(&path).expect("a file").len()],
+                Opener::Folder { .. } => file_sizes(&path),
+            };
+            assert_covers(&list_source(&*source), &sizes, &name);
         }
     }
 }
 
 sampled! { golden_files_survive_cuts_and_flips }
 
-/// Formats whose traces are folders have suites of their own, for each of their files.
+/// Formats whose traces are folders, and the ring, have suites of their own.
 fn golden_files_survive_cuts_and_flips(step: usize) {
     let of_files = |format: &&Format| matches!(format.opener, Opener::File { .. });
-    for format in FORMATS.iter().filter(of_files) {
-        // Long files say nothing that short ones do not.
-        let short = files(format.name)
-            .into_iter()
-            .filter(|(_, bytes)| bytes.len() < 1000);
-        for (_, bytes) in short {
-            cut_everywhere(&bytes, 32, step);
-            flip_everywhere(&bytes, step);
+    let of_files = FORMATS.iter().filter(of_files);
+    for format in of_files.filter(|format| format.name != "ring") {
+        for path in traces(format) {
+            // The other files of HTDUMP begin with the same klasses.
+            let klasses = ["min_klasses_le.htdump", "base_after_derived.htdump"];
+            if format.name == "htdump" && !klasses.contains(&&*file_name(&path)) {
+                continue;
+            }
+            println!("{}", path.display());
+            let bytes = fs::read(&path).expect("a readable file");
+            // The rest of a long file says nothing that its first part does not.
+            let part = &bytes[..bytes.len().min(2000)];
+            cut_everywhere(part, 0, step);
+            flip_everywhere(&part[..part.len().min(700)], 0, step);
         }
     }
 }
@@ -273,15 +263,7 @@ fn a_file_of_llvms_own_runtime() {
 }
 
 #[test]
-fn the_listing_covers_every_byte_once() {
-    for (path, bytes) in files("xray") {
-        let mut at = 0;
-        for (offset, size, kind, detail) in list(&bytes) {
-            assert_eq!(offset, at, "{}: {kind} {detail}", path.display());
-            at += size;
-        }
-        assert_eq!(at, bytes.len() as u64, "{}", path.display());
-    }
+fn the_listing_names_every_record() {
     let kinds: Vec<String> = list(&golden("v3-std"))
         .into_iter()
         .map(|line| line.2)

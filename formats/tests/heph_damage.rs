@@ -5,21 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::heph::{
-    self, attribute, complete_info, epoch, event, function, intact, number, option, plain, text,
+    self, attribute, complete_info, epoch, event, number, option, plain, text,
 };
-use crate::common::{CountingBytes, Event, ReadTrace, enter, exit, list, read};
+use crate::common::{
+    CountingBytes, Event, ReadTrace, enter, exit, function, intact, list, named, read, read_damaged,
+};
 use fdr_formats::{Ticks, registry};
-
-fn damaged(parts: &[Vec<u8>]) -> ReadTrace {
-    let bytes = parts.concat();
-    let mut at = 0;
-    for (offset, size, kind, detail) in list(&bytes) {
-        assert_eq!(offset, at, "{kind} {detail}");
-        at += size;
-    }
-    assert_eq!(at, bytes.len() as u64, "the listing covers every byte once");
-    read(&bytes).expect("a readable trace")
-}
 
 #[test]
 fn what_is_no_heph_file() {
@@ -89,7 +80,7 @@ fn reading_goes_on_at_the_next_packet() {
     ];
     for (case, damage, message) in cases {
         let parts = [epoch(5), plain(0, (10, 20), "a"), damage, good()];
-        let read = damaged(&parts);
+        let read = read_damaged(&parts.concat());
         assert_eq!(read.offsets(), [23 + 43], "{case}: {:?}", read.diagnostics);
         let problem = &read.diagnostics[0].what;
         assert!(problem.contains(message), "{case}: {problem}");
@@ -108,7 +99,7 @@ fn a_packet_whose_follower_is_damaged_is_kept() {
         event((1, 2, 0), (50, 60), b"c", &text("s", "whole")),
         vec![0x55; 3],
     ];
-    let read = damaged(&parts);
+    let read = read_damaged(&parts.concat());
     assert_eq!(read.log.calls(1).len(), 6);
     let last = parts.concat().len() as u64 - 3;
     assert_eq!(read.offsets(), [43, last]);
@@ -128,7 +119,7 @@ fn packets_with_damaged_contents() {
     };
     for damage in [long_text, long_name] {
         let parts = [plain(0, (10, 20), "a"), damage, plain(2, (50, 60), "c")];
-        let read = damaged(&parts);
+        let read = read_damaged(&parts.concat());
         let calls = read.log.calls(1);
         assert_eq!((calls.len(), read.offsets()), (4, vec![43]));
     }
@@ -143,7 +134,7 @@ fn packets_with_damaged_contents() {
         event((1, 0, 0), (10, 20), b"a", &attributes),
         plain(1, (30, 40), "b"),
     ];
-    let read = damaged(&parts);
+    let read = read_damaged(&parts.concat());
     assert_eq!(read.offsets(), [0]);
     let message = &read.diagnostics[0].what;
     assert!(
@@ -159,7 +150,7 @@ fn packets_with_damaged_contents() {
         event((1, 0, 0), (10, 20), b"a", &attribute("x", 1, &[0; 7])),
         plain(1, (30, 40), "b"),
     ];
-    let message = damaged(&parts).diagnostics[0].what.clone();
+    let message = read_damaged(&parts.concat()).diagnostics[0].what.clone();
     assert!(message.contains("leaves the packet"), "{message}");
 }
 
@@ -172,7 +163,7 @@ fn events_that_are_missing_are_counted() {
         event((2, 5, 0), (10, 20), b"a", &[]),
         plain(4, (90, 95), "a"),
     ];
-    let read = damaged(&parts);
+    let read = read_damaged(&parts.concat());
     assert_eq!(read.offsets(), [86]);
     let wanted = "2 events of stream 1 are missing in front of this one: its number is 3, not 1";
     assert_eq!(read.diagnostics[0].what, wanted);
@@ -197,7 +188,7 @@ fn a_counter_that_goes_back_is_reported_once() {
         plain(5, (50, 60), "a"),
         plain(2, (70, 80), "a"),
     ];
-    let read = damaged(&parts);
+    let read = read_damaged(&parts.concat());
     assert_eq!(read.offsets(), [43]);
     assert_eq!(read.log.events(1).len(), 8, "nothing is missing");
 }
@@ -209,7 +200,7 @@ fn skipped_bytes_that_held_events_are_one_damage() {
         vec![0x55; 43],
         plain(2, (50, 60), "a"),
     ];
-    let read = damaged(&parts);
+    let read = read_damaged(&parts.concat());
     assert_eq!(read.offsets(), [43]);
     assert_eq!(read.log.events(1)[2], Event::Lost(2));
 }
@@ -224,7 +215,7 @@ fn options_and_times_that_can_not_be() {
         epoch(3000),
         plain(2, (2, u64::MAX), "c"),
     ];
-    let read = damaged(&parts);
+    let read = read_damaged(&parts.concat());
     assert_eq!(read.offsets(), [0, 18, 18 + 43 + 23 + 43 + 23]);
     let calls = read.log.calls(1);
     assert_eq!(calls[0].time, Ticks(1));
@@ -247,7 +238,7 @@ fn an_epoch_that_goes_back_moves_zero() {
     let read = intact(&parts.concat());
     assert_eq!(read.info.clock.anchor, Some((Ticks(0), 2000)));
     assert_eq!(read.info.start, Some(Ticks(50)));
-    let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
+    let times = read.log.times(1);
     // What is in front of the first epoch counts from it.
     assert_eq!(times, [50, 60, 3010, 3020, 3030, 3040]);
 }
@@ -272,14 +263,10 @@ fn two_traces_in_one_file_keep_their_functions() {
     info.program = "second".into();
     info.functions = vec![function(3, "gamma", "", 0), function(9, "beta", "", 0)];
     let calls = heph::call_events(&[enter(2000, 3), enter(2100, 9), exit(2200, 9), exit(2300, 3)]);
-    let (second, _) = heph::write_threads(&info, &[(heph::named(5, ""), calls)]);
-    let read = damaged(&[first, second]);
+    let (second, _) = heph::write_threads(&info, &[(named(5, ""), calls)]);
+    let read = read_damaged(&[first, second].concat());
     assert_eq!(read.info.program, "demo");
-    let whats: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|diagnostic| &*diagnostic.what)
-        .collect();
+    let whats = read.problems();
     assert_eq!(whats.len(), 3, "{whats:#?}");
     assert!(
         whats[0].starts_with("stream 4294967295 goes back"),
@@ -309,12 +296,8 @@ fn facts_that_lack_what_they_must_have() {
         fact(next + 3, "fdr:thread", &thread(2)),
         fact(next + 4, "fdr:unheard of", &[]),
     ];
-    let read = damaged(&parts);
-    let whats: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|diagnostic| &*diagnostic.what)
-        .collect();
+    let read = read_damaged(&parts.concat());
+    let whats = read.problems();
     assert_eq!(whats.len(), 3, "{whats:#?}");
     assert!(whats[0].contains("without a number"), "{whats:#?}");
     assert!(whats[1].contains("without a stream"), "{whats:#?}");
@@ -356,7 +339,7 @@ fn attributes_of_others_in_a_trace_of_ours() {
 #[test]
 fn a_flood_of_damage_is_counted() {
     let part = [plain(0, (10, 20), "a"), vec![0x55; 5]].concat();
-    let read = damaged(&[part.repeat(300)]);
+    let read = read_damaged(&[part.repeat(300)].concat());
     assert_eq!(read.diagnostics.len(), 101);
     assert_eq!(read.diagnostics[100].offset, read.diagnostics[99].offset);
     // A counter that goes back is reported once.
@@ -370,7 +353,7 @@ fn giant_packets_are_read_in_part() {
     let part = text("s", &"x".repeat(65_535));
     for (count, whole) in [(100, true), (600, false)] {
         let large = event((1, 0, 0), (10, 20), b"a", &part.repeat(count));
-        let read = damaged(&[large, plain(1, (30, 40), "b")]);
+        let read = read_damaged(&[large, plain(1, (30, 40), "b")].concat());
         assert_eq!(read.diagnostics.is_empty(), whole, "{:?}", read.diagnostics);
         assert_eq!(read.log.calls(1).len(), 4);
     }
@@ -410,6 +393,6 @@ fn hostile_files_are_read_few_times() {
         bytes.extend(packet);
     }
     bytes.extend([0x55; 2000]);
-    let read = damaged(&[bytes]);
+    let read = read_damaged(&[bytes].concat());
     assert!(read.log.count() <= 8000);
 }

@@ -1,25 +1,11 @@
 //! Heph files of another program, and files made by hand to the byte, read completely. The expected contents come from
 //! their makers and from Heph's own converter.
 
-use crate::common::{
-    self, Event, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list,
-    with_arguments,
-};
+use crate::common::{self, Event, ReadTrace, call, enter, exit, list, with_arguments};
 use fdr_formats::calls::CallStack;
 use fdr_formats::{Edge, Thread, ThreadId, Ticks};
 
 const EPOCH: u64 = 1_610_113_734_118_010_000;
-const NAMES: [&str; 8] = [
-    "good",
-    "heph_example",
-    "no_metadata",
-    "seed_event_array",
-    "seed_metadata_only",
-    "truncated",
-    "two_epochs",
-    "unknown_option",
-];
-
 fn golden(name: &str) -> Vec<u8> {
     common::golden(&format!("heph/{name}.heph"))
 }
@@ -200,16 +186,7 @@ fn a_file_of_hephs_own() {
 }
 
 #[test]
-fn the_listing_covers_every_byte_once() {
-    for name in NAMES {
-        let bytes = golden(name);
-        let mut at = 0;
-        for (offset, size, kind, detail) in list(&bytes) {
-            assert_eq!(offset, at, "{name}: {kind} {detail}");
-            at += size;
-        }
-        assert_eq!(at, bytes.len() as u64, "{name}");
-    }
+fn the_listing_shows_each_record() {
     let lines = list(&golden("good"));
     let lines: Vec<(u64, &str, &str)> = lines
         .iter()
@@ -233,15 +210,4 @@ fn the_listing_covers_every_byte_once() {
         "{:?}",
         lines[25]
     );
-}
-
-sampled! { cut_at_every_byte_and_every_byte_flipped }
-
-fn cut_at_every_byte_and_every_byte_flipped(step: usize) {
-    for name in NAMES {
-        let bytes = golden(name);
-        // A cut head is no trace: magic and size.
-        cut_everywhere(&bytes[..bytes.len().min(2000)], 8, step);
-        flip_everywhere(&bytes[..bytes.len().min(700)], step);
-    }
 }

@@ -1,19 +1,18 @@
 //! Notes in Heph, typed by hand; packets that Heph's own converter takes; and the substreams of tasks.
 
-use crate::common::{Event, Random, enter, exit, hex, list, read, thread};
-use crate::fuzz::test_output::TestOutput;
+use crate::common::{
+    Event, Random, enter, exit, hex, intact, list, named, read, thread, write_pieces,
+};
 use crate::notes::{TEXT, random_note};
-use crate::notes_formats::{HOSTILE, around, encoded, event, few, table, write, written_bytes};
+use crate::notes_formats::{HOSTILE, around, encoded, event, few, table, written_bytes};
+use fdr_formats::TraceInfo;
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{FieldValue, Note};
-use fdr_formats::{Sink, TraceInfo, registry};
 
 #[test]
 fn what_is_written_is_typed_by_hand() {
     let (info, _) = few();
     let note = event(5, 3, 0, &[(0, FieldValue::Signed(-2))]);
-    let (place, losses, _) = write("heph", &info, &around(&[note]));
-    assert_eq!(losses, "");
     let packet = hex(
         // Magic, size; stream 7, its first event, no substream; begins and ends at 2000 ns.
         "c1fc1fb7 00000064 00000007 00000000 0000000000000000 00000000000007d0 00000000000007d0 \
@@ -21,7 +20,7 @@ fn what_is_written_is_typed_by_hand() {
          0008 6664723a6e6f7465 04 0013 3530303030303330632e313030303030303030 \
          0005 76616c7565 02 fffffffffffffffe",
     );
-    let bytes = written_bytes(&place);
+    let bytes = written_bytes("heph", &info, &around(&[note]));
     let found = bytes.windows(packet.len()).filter(|at| *at == packet);
     assert_eq!(found.count(), 1, "{}", list(&bytes)[9].3);
     // A name of notes says what it is: 1 the name of an event.
@@ -58,9 +57,7 @@ fn no_packet_is_longer_than_heph_takes() {
         ];
         notes.push(event(2 + nth, 0, 1, &values));
     }
-    let (place, losses, _) = write("heph", &info, &around(&notes));
-    assert_eq!(losses, "");
-    let bytes = written_bytes(&place);
+    let bytes = written_bytes("heph", &info, &around(&notes));
     let lines = list(&bytes);
     assert!(lines.len() > 1000);
     for (offset, size, kind, detail) in lines {
@@ -87,9 +84,7 @@ fn task(id: u64) -> Note<'static> {
 fn a_task_is_a_substream_of_its_thread() {
     let (info, _) = few();
     let events = around(&[task(9), task(1 << 40)]);
-    let (place, losses, _) = write("heph", &info, &events);
-    assert_eq!(losses, "");
-    let bytes = written_bytes(&place);
+    let bytes = written_bytes("heph", &info, &events);
     let lines = list(&bytes);
     let of_tasks: Vec<&str> = lines
         .iter()
@@ -107,26 +102,18 @@ fn a_task_is_a_substream_of_its_thread() {
 
 #[test]
 fn tasks_on_substreams_come_back() {
-    let target = registry::target("heph").expect("a target");
-    let place = TestOutput::new(target.kind).expect("a place");
-    let output = place.output().expect("a place");
-    let mut writer = (target.create)(output, &TraceInfo::default()).expect("a writer");
     // As the reader names the thread of stream 2, substream 7.
-    let mut own = thread(1 << 63 | 7 << 32 | 2);
-    own.name = "stream 2, substream 7".into();
+    let own = named(1 << 63 | 7 << 32 | 2, "stream 2, substream 7");
     let events = [
         Event::Call(enter(1000, 1)),
         encoded(3000, &task(7)),
         encoded(5000, &task(8)),
         Event::Call(exit(9000, 1)),
     ];
-    writer.thread(&own);
-    for event in &events {
-        crate::common::push(&mut writer, event);
-    }
-    let losses = writer.finish().expect("a trace").to_string();
-    assert_eq!(losses, "");
-    let read = read(&written_bytes(&place)).expect("a trace");
+    let pieces = [(own.clone(), events.to_vec())];
+    let (bytes, losses) = write_pieces("heph", &TraceInfo::default(), &pieces);
+    assert_eq!(losses.to_string(), "");
+    let read = intact(&bytes);
     assert_eq!(read.info.threads.len(), 1, "{:?}", read.info.threads);
     assert_eq!(read.log.events(own.id.0), events);
 }
@@ -134,11 +121,11 @@ fn tasks_on_substreams_come_back() {
 #[test]
 fn appended_traces_keep_their_own_names() {
     let (info, events) = few();
-    let (first, ..) = write("heph", &info, &events);
+    let first = written_bytes("heph", &info, &events);
     let other = table(&[(2, "other::accepted", FunctionKind::Event)]);
     let notes = [event(2, 0, 0, &[(0, FieldValue::Unsigned(1))])];
-    let (second, ..) = write("heph", &other, &around(&notes));
-    let both = [written_bytes(&first), written_bytes(&second)].concat();
+    let second = written_bytes("heph", &other, &around(&notes));
+    let both = [first, second].concat();
     let read = read(&both).expect("two traces");
     let id = |name: &str| {
         let mut functions = read.info.functions.iter();
@@ -159,8 +146,7 @@ fn appended_traces_keep_their_own_names() {
 fn damaged_attributes_are_shown_as_they_are() {
     let (info, _) = few();
     let note = event(5, 3, 0, &[(0, FieldValue::Signed(-2))]);
-    let (place, ..) = write("heph", &info, &around(&[note]));
-    let bytes = written_bytes(&place);
+    let bytes = written_bytes("heph", &info, &around(&[note]));
     let at = bytes.windows(9).position(|at| at == b"50000030c");
     let at = at.expect("the word of the class");
     for (digit, what) in [(b'x', "no word"), (b'0', "another kind")] {

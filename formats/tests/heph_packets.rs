@@ -2,12 +2,11 @@
 //! code that shares nothing with it. And nothing is lost by it: names, payloads and arguments of any
 //! length come back.
 
-use crate::common::heph::{
-    Shared, call_events, complete_info, epoch, event, function, intact, named, number, text, write,
-    write_threads,
-};
+use crate::common::heph::{call_events, complete_info, epoch, event, number, text, write_threads};
 use crate::common::heph_packets::{FACTS, Packet, Value, convertible, packets};
-use crate::common::{self, Event, Random, call, enter, exit, synthetic};
+use crate::common::{
+    self, Event, Random, Shared, call, enter, exit, function, intact, named, synthetic, write_with,
+};
 use fdr_formats::heph::HephWriter;
 use fdr_formats::model::{ClockFaults, Counts, Missing};
 use fdr_formats::{Call, Edge, Function, Sink, Thread, Ticks, TraceInfo, Writer};
@@ -407,11 +406,7 @@ fn what_continues_nothing_is_reported_and_skipped() {
         event((1, 2, 0), (50, 60), b"alpha", &flags),
     ];
     let read = common::read(&parts.concat()).expect("a trace");
-    let what: Vec<&str> = read
-        .diagnostics
-        .iter()
-        .map(|diagnostic| &*diagnostic.what)
-        .collect();
+    let what = read.problems();
     let wanted = "the event that this one continues is not in front of it; it is skipped";
     assert_eq!(what, [wanted; 3]);
     let offset = |nth: usize| parts[..nth].concat().len() as u64;
@@ -429,7 +424,7 @@ fn what_continues_nothing_is_reported_and_skipped() {
 fn undated_traces_begin_at_stated_times() {
     let mut info = complete_info();
     info.clock.anchor = None;
-    let (bytes, _) = write(&info, |writer| writer.thread(&named(1, "")));
+    let (bytes, _) = write_with("heph", &info, |writer| writer.thread(&named(1, "")));
     let (epoch, events) = packets(&bytes);
     assert_eq!(epoch, None);
     assert_eq!(events[0].description, "fdr:trace");

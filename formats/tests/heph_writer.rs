@@ -1,13 +1,20 @@
-//! Heph, written: the bytes against packets put together by hand, and what a trace says of itself, its
-//! clock and its functions through the writer and back.
+//! Heph, written: the bytes against packets put together by hand, and what the writer makes of clocks, functions,
+//! threads, losses and odd names. A reader that comes late gets what it needs.
 
 use crate::common::heph::{
-    self, as_calls, call_events, complete_info, event, function, intact, named, number, text,
-    through, write, write_threads,
+    self, call_events, complete_info, event, number, text, through, write_threads,
 };
-use crate::common::{Event, call, enter, exit, list};
-use fdr_formats::model::Counts;
-use fdr_formats::{Call, Clock, Edge, Function, Thread, Ticks, TraceInfo};
+use crate::common::heph_packets::convertible;
+use crate::common::{
+    Event, ReadTrace, Shared, call, enter, exit, function, intact, list, named, read, synthetic,
+    with_arguments, write_with,
+};
+use crate::roundtrip::holds::Holds;
+use crate::roundtrip::programs::restricted;
+use crate::written::ODD_NAMES;
+use fdr_formats::heph::HephWriter;
+use fdr_formats::source::drive;
+use fdr_formats::{Call, Clock, Edge, Sink, Ticks, TraceInfo, Writer, registry};
 
 /// A trace of one function.
 fn info_of_packets() -> TraceInfo {
@@ -197,62 +204,10 @@ fn every_packet_as_typed_by_hand() {
         assert_eq!(found, wanted, "{detail}");
     }
     let read = intact(&bytes);
-    assert_eq!(read.log.events(1), as_calls(&events));
-}
-
-#[test]
-fn what_a_trace_says_of_itself_comes_back() {
-    let info = complete_info();
-    let counts = Counts {
-        recorded: 10,
-        readable: 4,
-        overwritten: 5,
-        dropped: 1,
-        synthetic_entries: 2,
-        synthetic_exits: 3,
-        summarised: 0,
-    };
-    let main = Thread {
-        process: Some(4243),
-        counts: Some(counts),
-        ..named(7, "main")
-    };
-    let calls = call_events(&[enter(1000, 3), exit(1005, 3)]);
-    let read = through(&info, &[(main.clone(), calls), (named(8, ""), vec![])]);
-    assert_eq!(read.info.threads, [main, named(8, "")]);
-    assert_eq!(read.log.events(8), [], "a thread without events is known");
-    let TraceInfo {
-        format,
-        clock,
-        functions,
-        program,
-        process,
-        reason,
-        dump,
-        missing,
-        missing_totals: _,
-        recording_cost: _,
-        moments: _,
-        schedule: _,
-        start,
-        end,
-        identity,
-        threads: _,
-    } = read.info;
-    assert_eq!(format, "Heph, version 0.1.0");
-    assert_eq!((clock, functions), (info.clock, info.functions));
-    assert_eq!((program, process), (info.program, info.process));
-    assert_eq!((reason, dump), (info.reason, info.dump));
-    assert_eq!(identity, info.identity);
-    assert_eq!((missing, start, end), (info.missing, info.start, info.end));
-}
-
-#[test]
-fn an_empty_trace_is_one() {
-    let read = through(&TraceInfo::default(), &[]);
-    assert_eq!((read.info.threads.len(), read.log.count()), (0, 0));
-    assert_eq!(read.info.clock, Clock::default());
-    assert_eq!(read.info.start, None);
+    assert_eq!(
+        read.log.events(1),
+        restricted(events, Holds::for_target("heph"))
+    );
 }
 
 #[test]
@@ -303,16 +258,6 @@ fn times_are_converted_by_the_clock() {
 }
 
 #[test]
-fn calls_in_one_nanosecond_stay_nested() {
-    let mut info = complete_info();
-    (info.clock.frequency, info.clock.anchor) = (10_000_000_000, None);
-    let calls = [enter(100, 3), enter(102, 9), exit(190, 9), exit(191, 3)];
-    let read = through(&info, &[(named(1, ""), call_events(&calls))]);
-    let wanted = [enter(10, 3), enter(10, 9), exit(19, 9), exit(19, 3)];
-    assert_eq!(read.log.calls(1), wanted);
-}
-
-#[test]
 fn epochs_before_1970_are_ours_only() {
     let mut info = complete_info();
     info.clock.anchor = Some((Ticks(2000), 1500));
@@ -345,7 +290,7 @@ fn ambiguous_functions_are_kept_by_number() {
         function(8, "late", "d.rs", 4),
         function(9, "same", "e.rs", 5),
     ];
-    let (bytes, losses) = write(&info, |writer| {
+    let (bytes, losses) = write_with("heph", &info, |writer| {
         writer.thread(&named(1, ""));
         writer.calls(&calls[..16]);
         writer.functions(&later);
@@ -372,7 +317,7 @@ fn ambiguous_functions_are_kept_by_number() {
 
 #[test]
 fn repeated_functions_keep_their_first_name() {
-    let (bytes, losses) = write(&complete_info(), |writer| {
+    let (bytes, losses) = write_with("heph", &complete_info(), |writer| {
         writer.functions(&[function(3, "other", "", 0)]);
     });
     assert_eq!(losses.iter().map(|(_, count)| count).sum::<u64>(), 1);
@@ -380,14 +325,182 @@ fn repeated_functions_keep_their_first_name() {
 }
 
 #[test]
-fn functions_belong_to_the_trace() {
-    let functions: Vec<Function> = (1..2000)
-        .map(|id| function(id, &format!("f{id}"), "", id))
-        .collect();
-    let info = TraceInfo {
-        functions: functions.clone(),
-        ..TraceInfo::default()
+fn what_was_not_measured_stays_so() {
+    let calls = [
+        synthetic(enter(10, 3)),
+        enter(11, 9),
+        call(12, 9, Edge::TailExit),
+        synthetic(call(13, 3, Edge::TailExit)),
+        enter(14, 3),
+        synthetic(exit(15, 3)),
+    ];
+    let read = through(&complete_info(), &[(named(1, ""), call_events(&calls))]);
+    assert_eq!(read.log.calls(1), calls);
+}
+
+#[test]
+fn calls_that_do_not_nest_are_made_to() {
+    // An exit without entry; calls that are left open, until the moment of the dump.
+    let calls = [exit(10, 3), enter(20, 9), enter(30, 3)];
+    let info = complete_info();
+    let Ticks(end) = info.end.expect("an end");
+    let read = through(&info, &[(named(1, ""), call_events(&calls))]);
+    let wanted = [
+        synthetic(enter(10, 3)),
+        exit(10, 3),
+        enter(20, 9),
+        enter(30, 3),
+        synthetic(exit(end, 3)),
+        synthetic(exit(end, 9)),
+    ];
+    assert_eq!(read.log.calls(1), wanted);
+}
+
+#[test]
+fn losses_have_their_place_and_skip_numbers() {
+    let mut events = vec![Event::Lost(1)];
+    events.extend(call_events(&[enter(10, 3), enter(20, 9)]));
+    events.push(Event::Lost(4));
+    events.extend(call_events(&[exit(30, 9)]));
+    events.extend([Event::Lost(u64::MAX), Event::Lost(7)]);
+    events.extend(call_events(&[exit(40, 3)]));
+    events.push(Event::Lost(1 << 31));
+    let read = through(&complete_info(), &[(named(1, ""), events.clone())]);
+    assert_eq!(read.log.events(1), events);
+}
+
+#[test]
+fn threads_that_no_stream_can_have() {
+    let ids = [
+        1 << 40,
+        u64::from(u32::MAX),
+        u64::from(u32::MAX - 1),
+        u64::from(u32::MAX - 2),
+        u64::MAX,
+        0,
+    ];
+    let calls = call_events(&[enter(10, 3), exit(20, 3)]);
+    let threads: Vec<_> = ids.map(|id| (named(id, "n"), calls.clone())).to_vec();
+    let (bytes, losses) = write_threads(&complete_info(), &threads);
+    // 2^40 takes the stream of u32::MAX - 1, the facts that of u32::MAX.
+    let counts: Vec<u64> = losses.iter().map(|(_, count)| count).collect();
+    assert_eq!(counts, [5], "{losses}");
+    let read = intact(&bytes);
+    let found = read.thread_ids();
+    assert_eq!(found, ids);
+    for id in ids {
+        assert_eq!(read.log.calls(id).len(), 2, "{id}");
+    }
+}
+
+#[test]
+fn streams_and_substreams_come_back() {
+    let places = [(2, 0), (2, 7), (2, u64::MAX), (9, 1 << 40), (3, 1)];
+    let mut bytes = Vec::new();
+    let mut counters = [0; 10];
+    for (stream, substream) in places {
+        let counter = counters[stream as usize];
+        counters[stream as usize] += 1;
+        bytes.extend(event((stream, counter, substream), (10, 20), b"work", &[]));
+    }
+    let first = intact(&bytes);
+    let source = registry::open(Box::new(bytes)).expect("a trace");
+    let (again, losses) = write_with("heph", source.info(), |writer| {
+        drive(&*source, writer, &|_| {}).expect("bytes in memory");
+    });
+    assert!(losses.is_empty(), "{losses}");
+    let lines = list(&again);
+    let lines: Vec<&str> = lines.iter().map(|line| &*line.3).collect();
+    for (stream, substream) in places {
+        let place = format!("stream={stream} ");
+        let sub = format!(" substream={substream} start=10 ns");
+        let found = lines
+            .iter()
+            .any(|line| line.starts_with(&place) && line.contains(&sub));
+        assert!(found, "{place}{sub}: {lines:#?}");
+    }
+    let second = intact(&again);
+    let sorted = |read: &ReadTrace| {
+        let mut threads = read.info.threads.clone();
+        threads.sort_by_key(|thread| thread.id);
+        threads
     };
-    let read = through(&info, &[(named(5, ""), vec![])]);
-    assert_eq!(read.info.functions, functions);
+    assert_eq!(sorted(&first), sorted(&second));
+}
+
+#[test]
+fn texts_that_break_json_are_told() {
+    for name in ODD_NAMES {
+        let mut info = complete_info();
+        info.program = name.into();
+        info.reason = name.into();
+        info.clock.name = name.into();
+        info.functions = vec![function(3, name, name, 1)];
+        let mut events = call_events(&[enter(1500, 3), exit(3000, 3)]);
+        let text = name.as_bytes().to_vec();
+        events.insert(1, Event::Custom(2000, None, text));
+        let (bytes, losses) = write_threads(&info, &[(named(1, name), events)]);
+        let _ = convertible(&bytes);
+        let mut notes = losses.notes();
+        let is_told = notes.any(|(what, _)| what.contains("quotation marks"));
+        let is_plain =
+            !name.contains(|letter: char| letter.is_control() || "\"\\".contains(letter));
+        assert_eq!(is_told, !is_plain, "{name:?}");
+    }
+}
+
+#[test]
+fn many_arguments() {
+    let mut events = vec![with_arguments(enter(10, 3))];
+    events.extend((0..70_000).map(Event::Argument));
+    events.push(Event::Call(exit(20, 3)));
+    let read = through(&complete_info(), &[(named(1, ""), events.clone())]);
+    assert!(read.log.events(1) == events, "an argument is another one");
+    // After an exit there is no call that could have one.
+    events.push(Event::Argument(1));
+    let (_, losses) = write_threads(&complete_info(), &[(named(1, ""), events)]);
+    let wanted = "1 arguments without a call that was kept: left out";
+    assert_eq!(losses.to_string(), wanted);
+}
+
+#[test]
+fn a_late_reader_gets_what_it_needs() {
+    let out = Shared::default();
+    let mut writer = HephWriter::new(out.clone(), &complete_info());
+    writer.thread(&named(1, "one"));
+    writer.calls(&[enter(1000, 3), enter(1100, 9), exit(1200, 9)]);
+    writer.functions(&[function(20, "alpha", "again.rs", 1)]);
+    Writer::flush(&mut writer).expect("room");
+    let before = out.bytes();
+    let early = read(&before).expect("what was flushed can be read");
+    assert_eq!(early.log.calls(1), [enter(1100, 9), exit(1200, 9)]);
+    let mut late = writer.restart().expect("Heph can be joined");
+    writer.calls(&[enter(1300, 20), exit(1400, 20), exit(1500, 3)]);
+    writer.thread(&named(2, "two"));
+    writer.calls(&[enter(1350, 9), exit(1450, 9)]);
+    writer.functions(&[function(21, "later", "", 0)]);
+    let losses = Writer::finish(Box::new(writer)).expect("room");
+    assert!(losses.is_empty(), "{losses}");
+    late.extend(&out.bytes()[before.len()..]);
+    let (whole, late) = (intact(&out.bytes()), intact(&late));
+    let wanted = [
+        enter(1000, 3),
+        enter(1300, 20),
+        exit(1400, 20),
+        exit(1500, 3),
+    ];
+    assert_eq!(late.log.calls(1), wanted);
+    assert_eq!(late.log.calls(2), whole.log.calls(2));
+    assert_eq!(late.info.functions, whole.info.functions);
+    assert_eq!(late.info.threads, whole.info.threads);
+    assert_eq!(late.info.clock, whole.info.clock);
+    assert_eq!(late.info.program, "demo");
+}
+
+#[test]
+fn a_clock_error_that_is_no_number() {
+    let mut info = complete_info();
+    info.clock.error_ppm = Some(f64::NAN);
+    let found = through(&info, &[]).info.clock.error_ppm;
+    assert!(found.is_some_and(f64::is_nan), "{found:?}");
 }

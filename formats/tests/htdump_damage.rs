@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::htdump::{self, Stream};
-use crate::common::{CountingBytes, Event, ReadTrace, enter, exit, list, read, synthetic, thread};
+use crate::common::htdump::Stream;
+use crate::common::{CountingBytes, Event, ReadTrace, list, read};
 use fdr_formats::bytes::ReadAt;
-use fdr_formats::{Call, Error, TraceInfo, registry};
+use fdr_formats::{Error, registry};
 
 fn parse(stream: &Stream) -> ReadTrace {
     read(&stream.bytes).expect("a readable stream")
@@ -65,7 +65,7 @@ fn reading_goes_on_where_another_stream_begins() {
                 again.core().hawktracer().mapping(2, "g").call(30, 5, 1, 2);
                 stream.bytes.extend(again.bytes);
                 let read = parse(&stream);
-                let times: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
+                let times = read.log.times(1);
                 assert_eq!(times, [10, 15, 30, 35], "cut after {cut} bytes");
                 let messages = read.messages();
                 assert_eq!(messages.len(), 1, "{messages:?}");
@@ -253,55 +253,6 @@ fn is_read_cheaply(case: &str, bytes: Vec<u8>, times: u64) {
         read <= times * size + (1 << 20),
         "{case}: {read} bytes of {size} were read"
     );
-}
-
-sampled! { cuts_and_flips_of_what_we_write }
-
-fn cuts_and_flips_of_what_we_write(step: usize) {
-    let info = TraceInfo {
-        functions: vec![htdump::function(1, "\"one\""), htdump::function(2, "two")],
-        process: Some(5),
-        ..TraceInfo::default()
-    };
-    let with = Call {
-        has_arguments: true,
-        ..enter(20, 2)
-    };
-    let events = vec![
-        Event::Wall(1, 2),
-        Event::Cpu(10, 3),
-        Event::Call(synthetic(enter(10, 1))),
-        Event::Call(with),
-        Event::Argument(7),
-        Event::Custom(25, Some(1), b"a\0b".to_vec()),
-        Event::Call(exit(30, 2)),
-        Event::Lost(4),
-        Event::Typed(35, 6, b"t".to_vec()),
-        Event::Call(exit(40, 1)),
-    ];
-    let (bytes, _) = htdump::write("htdump-be", &info, &[(thread(1), events)]);
-    // Before it are the klasses, as in the golden files.
-    let mut lines = list(&bytes).into_iter();
-    let from = lines.find(|line| line.2 == "HT_SystemInfoEvent");
-    let from = from.expect("it is behind the klasses").0 as usize;
-    htdump::cut_everywhere(&bytes, from, step);
-    let mut bytes = bytes;
-    for place in (from..bytes.len()).step_by(step) {
-        for mask in [0x01, 0xff] {
-            bytes[place] ^= mask;
-            let read = read(&bytes).expect("the byte order is as it was");
-            assert!(
-                read.log.count() <= 16,
-                "byte {place}: events out of nothing"
-            );
-            assert!(
-                read.diagnostics.len() <= 3,
-                "byte {place}: a flood: {:?}",
-                read.diagnostics
-            );
-            bytes[place] ^= mask;
-        }
-    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Notes in HTDUMP, typed by hand: the announcement of a klass and its records, in both byte orders; names that change
 //! their numbers where another stream begins; and klasses that are nearly ones of notes.
 
-use crate::common::htdump::{Stream, clean};
-use crate::common::{Event, Random, enter, exit, hex, list, read};
-use crate::notes_formats::{around, encoded, event, few, table, write, written_bytes};
+use crate::common::htdump::Stream;
+use crate::common::{Event, Random, enter, exit, hex, intact, list, read};
+use crate::notes_formats::{around, encoded, event, few, table, troubles, write, written_bytes};
 use fdr_formats::TraceInfo;
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::FieldValue;
@@ -48,7 +48,7 @@ fn a_stream_typed_by_hand_has_the_note() {
         announced(&mut stream, 2000, WORD);
         stream.header(2000, 25).u32(7).u8(1).u64(512).text(b"/a%22");
         stream.mapping(1, "run").call(20, 10, 7, 1);
-        let read = clean(&stream.bytes);
+        let read = intact(&stream.bytes);
         let note = event(
             2,
             0,
@@ -99,9 +99,9 @@ fn what_is_written_is_typed_by_hand() {
             (4, FieldValue::Text(b"/a\"", 3)),
         ],
     );
-    let (place, losses, others) = write("htdump", &info, &around(&[note]));
-    assert_eq!((&*losses, &*others), ("", ""));
-    let bytes = written_bytes(&place);
+    let written = write("htdump", &info, &around(&[note]));
+    assert_eq!(written.losses.to_string() + &troubles(&written), "");
+    let bytes = written.bytes();
     let holds = |wanted: &str| {
         let wanted = hex(wanted);
         let count = bytes.windows(wanted.len()).filter(|at| *at == wanted);
@@ -126,7 +126,7 @@ fn what_is_written_is_typed_by_hand() {
 #[test]
 fn streams_keep_their_name_numbers_apart() {
     let (info, events) = few();
-    let (first, ..) = write("htdump", &info, &events);
+    let first = written_bytes("htdump", &info, &events);
     let mut other = table(&[
         (1, "other::run", FunctionKind::Calls),
         (2, "other::accepted", FunctionKind::Event),
@@ -134,8 +134,8 @@ fn streams_keep_their_name_numbers_apart() {
     ]);
     other.functions.sort_by_key(|function| function.id);
     let notes = [event(2, 0, 0, &[(3, FieldValue::Unsigned(1))])];
-    let (second, ..) = write("htdump", &other, &around(&notes));
-    let both = [written_bytes(&first), written_bytes(&second)].concat();
+    let second = written_bytes("htdump", &other, &around(&notes));
+    let both = [first, second].concat();
     let read = read(&both).expect("two streams");
     let lines = list(&both);
     let words: Vec<&str> = lines
@@ -182,7 +182,7 @@ fn klasses_nearly_like_notes_are_no_notes() {
         stream.core().hawktracer();
         announced(&mut stream, 2000, word);
         stream.header(2000, 25).u32(7).u8(1).u64(512).text(b"/a");
-        let read = clean(&stream.bytes);
+        let read = intact(&stream.bytes);
         let text = b"app::accepted thread_id=7 inside=1 bytes=512 path=\"/a\"".to_vec();
         assert_eq!(
             read.log.events(7),
@@ -198,11 +198,12 @@ fn more_classes_than_a_file_describes_are_bytes() {
     let numbers: Vec<u32> = (0..5000).map(|_| random.next() as u32 | 1).collect();
     let notes: Vec<_> = numbers.iter().map(|&name| event(name, 0, 0, &[])).collect();
     let events = around(&notes);
-    let (place, losses, others) = write("htdump", &TraceInfo::default(), &events);
-    assert_eq!(losses, "");
+    let written = write("htdump", &TraceInfo::default(), &events);
+    assert_eq!(written.losses.to_string(), "");
+    let others = troubles(&written);
     assert!(
         others.contains("notes of more kinds than a file describes"),
         "{others}"
     );
-    assert_eq!(clean(&written_bytes(&place)).log.events(7), events);
+    assert_eq!(written.whole().log.events(7), events);
 }

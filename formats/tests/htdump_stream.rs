@@ -1,9 +1,11 @@
 //! HTDUMP streams of every kind that the format allows, built without the library's encoder: both byte
 //! orders, every kind of field, klasses in any order and anew, labels before and after their mapping.
 
-use crate::common::htdump::{self, Stream, name_of};
-use crate::common::{Event, ReadTrace, enter, exit, list, read, thread};
-use fdr_formats::{Call, Edge, Function, ThreadId, TraceInfo};
+use crate::common::htdump::Stream;
+use crate::common::{
+    Event, ReadTrace, enter, exit, function, list, name_of, read, thread, write_pieces,
+};
+use fdr_formats::{Call, Edge, ThreadId, TraceInfo};
 
 fn parse(stream: &Stream) -> ReadTrace {
     read(&stream.bytes).expect("a readable stream")
@@ -273,16 +275,12 @@ fn identifiers_that_change_their_meaning() {
 #[test]
 fn two_traces_in_one_file_keep_their_functions() {
     let trace = |name: &str, file: &str, time| {
-        let function = Function {
-            file: file.to_owned(),
-            ..htdump::function(1, name)
-        };
         let info = TraceInfo {
-            functions: vec![function],
+            functions: vec![function(1, name, file, 0)],
             ..TraceInfo::default()
         };
         let events = [enter(time, 1), exit(time + 5, 1)].map(Event::Call);
-        htdump::write("htdump", &info, &[(thread(1), events.to_vec())]).0
+        write_pieces("htdump", &info, &[(thread(1), events.to_vec())]).0
     };
     let traces = [
         trace("one", "a.rs", 10),
@@ -331,7 +329,7 @@ fn threads_come_whole_and_in_order() {
     let read = clean(&stream);
     let threads: Vec<ThreadId> = read.info.threads.iter().map(|thread| thread.id).collect();
     assert_eq!(threads, [0, 1, 2].map(ThreadId));
-    let threads = htdump::joined(&read.log);
+    let threads = read.log.threads;
     for (id, events) in &threads {
         let times: Vec<u64> = events
             .iter()

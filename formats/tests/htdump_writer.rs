@@ -1,152 +1,12 @@
-//! The HTDUMP writer: what is read back from random programs and from traces of XRay, times, threads that take turns,
-//! and losses that are reported.
+//! The HTDUMP writer: where marks stand, calls that do not nest, losses, functions and threads that come late, and
+//! receivers that join late.
 
-use std::fs;
-use std::path::Path;
-
-use crate::common::htdump::{begin, clean, joined, spread, write};
 use crate::common::{
-    self, Event, Random, ReadTrace, call, enter, exit, program, push, read, synthetic, thread,
+    self, Event, begin, call, enter, exit, function, intact, push, read, synthetic, thread,
+    write_pieces,
 };
-use fdr_formats::source::drive;
-use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registry};
-
-const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
-
-fn clocked(frequency: u64) -> TraceInfo {
-    TraceInfo {
-        clock: Clock {
-            frequency,
-            ..Clock::default()
-        },
-        ..TraceInfo::default()
-    }
-}
-
-#[test]
-fn random_programs_come_back_as_they_were() {
-    for seed in 1..60u64 {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let threads = [7, 8, 1 << 33];
-        let threads = threads.map(|id| (thread(id), spread(program(&mut random))));
-        for target in TARGETS {
-            let (bytes, losses) = write(target, &TraceInfo::default(), &threads);
-            assert!(losses.is_empty(), "seed {seed}: {losses}");
-            let read = clean(&bytes);
-            let wanted: Vec<Thread> = threads.iter().map(|(thread, _)| thread.clone()).collect();
-            assert_eq!(read.info.threads, wanted);
-            assert_eq!(
-                read.info.functions,
-                [],
-                "seed {seed}: no function has a name"
-            );
-            let mut found = joined(&read.log);
-            found.sort_by_key(|(id, _)| *id);
-            for ((thread, events), (id, found)) in threads.iter().zip(found) {
-                assert_eq!((thread.id, events), (id, &found), "seed {seed}");
-            }
-        }
-    }
-}
-
-#[test]
-fn threads_may_come_in_turns() {
-    let mut random = Random(77);
-    let programs = [1, 2, 3].map(|id| (thread(id), spread(program(&mut random))));
-    let (mut writer, shared) = begin("htdump", &TraceInfo::default());
-    let mut rests = programs
-        .clone()
-        .map(|(thread, events)| (thread, events.into_iter()));
-    loop {
-        let mut any = false;
-        for (thread, rest) in &mut rests {
-            writer.thread(thread);
-            let mut count = 1 + random.below(5);
-            for event in rest.by_ref() {
-                push(&mut writer, &event);
-                any = true;
-                // Arguments stay with their call, because another thread's event between them would end the call's
-                // arguments.
-                count = count.saturating_sub(1);
-                if count == 0 && !matches!(event, Event::Argument(_)) && !wants_arguments(&event) {
-                    break;
-                }
-            }
-        }
-        if !any {
-            break;
-        }
-    }
-    let losses = writer.finish().expect("memory is never full");
-    assert!(losses.is_empty(), "{losses}");
-    let read = clean(&shared.bytes());
-    let wanted: Vec<_> = programs
-        .map(|(thread, events)| (thread.id, events))
-        .to_vec();
-    assert_eq!(joined(&read.log), wanted);
-}
-
-fn wants_arguments(event: &Event) -> bool {
-    matches!(event, Event::Call(call) if call.has_arguments)
-}
-
-/// Everything of a source as HTDUMP, read again.
-fn converted(bytes: &[u8]) -> (ReadTrace, ReadTrace, String) {
-    let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
-    let (mut writer, shared) = begin("htdump", source.info());
-    drive(&*source, &mut writer, &|_| {}).expect("readable");
-    let losses = writer.finish().expect("memory is never full");
-    let read_back = clean(&shared.bytes());
-    (
-        read(bytes).expect("readable"),
-        read_back,
-        losses.to_string(),
-    )
-}
-
-fn xray(name: &str) -> Vec<u8> {
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/xray"));
-    let path = folder.join(name).with_extension("fdr");
-    fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-}
-
-#[test]
-fn xray_traces_come_through() {
-    for name in [
-        "v1-min",
-        "v1-std",
-        "v1-tid32",
-        "v2-std",
-        "v3-mt",
-        "v3-mt-epoch",
-        "v3-std",
-        "v4-std",
-        "v5-std",
-        "v5-mt",
-        "llvm19-demo-v5",
-    ] {
-        let (original, found, losses) = converted(&xray(name));
-        assert_eq!(losses, "", "{name}");
-        assert_eq!(joined(&found.log), without_repeats(&original), "{name}");
-        assert_eq!(found.info.threads, original.info.threads, "{name}");
-        assert_eq!(found.info.process, original.info.process, "{name}");
-        assert_eq!(found.info.start, original.info.start, "{name}");
-        assert_eq!(found.info.clock, original.info.clock, "{name}");
-    }
-}
-
-/// The events of each thread, without CPUs that the thread is on already.
-fn without_repeats(read: &ReadTrace) -> Vec<(ThreadId, Vec<Event>)> {
-    let mut threads = joined(&read.log);
-    for (_, events) in &mut threads {
-        let mut now = None;
-        events.retain(|event| match *event {
-            Event::Cpu(_, cpu) => now.replace(cpu) != Some(cpu),
-            _ => true,
-        });
-    }
-    threads
-}
+use fdr_formats::model::Counts;
+use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, TraceInfo};
 
 #[test]
 fn marks_keep_their_side_of_entries() {
@@ -166,53 +26,23 @@ fn marks_keep_their_side_of_entries() {
         Event::Call(exit(30, 1)),
     ];
     let threads = [(thread(1), events)];
-    let (bytes, losses) = write("htdump", &TraceInfo::default(), &threads);
+    let (bytes, losses) = write_pieces("htdump", &TraceInfo::default(), &threads);
     assert!(losses.is_empty(), "{losses}");
-    assert_eq!(clean(&bytes).log.events(1), threads[0].1);
+    assert_eq!(intact(&bytes).log.events(1), threads[0].1);
 }
 
-#[test]
-fn times_are_exact_in_ns_whatever_the_clock() {
-    for frequency in [
-        1,
-        3,
-        1_000_000,
-        24_000_000,
-        1_000_000_000,
-        2_899_999_123,
-        5_000_000_000,
-    ] {
-        let ticks: Vec<u64> = vec![0, 1, 2, 7, 1000, 123_456_789, 18_000_000_000];
-        let times = |ticks: u64| {
-            let exact = (u128::from(ticks) * 1_000_000_000 * 2 + u128::from(frequency))
-                / (2 * u128::from(frequency));
-            u64::try_from(exact).expect("in range")
-        };
-        let mut info = clocked(frequency);
-        info.clock.anchor = Some((Ticks(123), 1_700_000_000_000_000_000));
-        info.start = Some(Ticks(7));
-        let events: Vec<Event> = ticks
-            .iter()
-            .flat_map(|&tick| [Event::Call(enter(tick, 1)), Event::Call(exit(tick, 1))])
-            .collect();
-        let (bytes, losses) = write("htdump-be", &info, &[(thread(1), events)]);
-        assert!(losses.is_empty(), "{losses}");
-        let read = clean(&bytes);
-        let found: Vec<u64> = read.log.calls(1).iter().map(|call| call.time.0).collect();
-        let wanted: Vec<u64> = ticks.iter().flat_map(|&tick| [times(tick); 2]).collect();
-        assert_eq!(found, wanted, "{frequency} Hz");
-        let clock = &read.info.clock;
-        assert_eq!(clock.frequency, 1_000_000_000);
-        assert_eq!(
-            clock.anchor,
-            Some((Ticks(times(123)), 1_700_000_000_000_000_000))
-        );
-        assert_eq!(read.info.start, Some(Ticks(times(7))));
+fn clocked(frequency: u64) -> TraceInfo {
+    TraceInfo {
+        clock: Clock {
+            frequency,
+            ..Clock::default()
+        },
+        ..TraceInfo::default()
     }
 }
 
 #[test]
-fn calls_in_one_nanosecond_stay_nested() {
+fn parents_stand_before_their_children() {
     // 10 ticks are one ns: parent and child begin in the same one, and the next ends in it, too.
     let events = [
         enter(100, 1),
@@ -222,18 +52,8 @@ fn calls_in_one_nanosecond_stay_nested() {
         exit(190, 2),
         exit(191, 1),
     ];
-    let (bytes, _) = write(
-        "htdump",
-        &clocked(10_000_000_000),
-        &[(thread(1), events.map(Event::Call).to_vec())],
-    );
-    let order = |events: &[Call]| -> Vec<(u32, Edge)> {
-        events
-            .iter()
-            .map(|call| (call.function.0, call.edge))
-            .collect()
-    };
-    assert_eq!(order(&clean(&bytes).log.calls(1)), order(&events));
+    let pieces = [(thread(1), events.map(Event::Call).to_vec())];
+    let (bytes, _) = write_pieces("htdump", &clocked(10_000_000_000), &pieces);
     // In the file the parent stands before its children, as viewers need it.
     let lines = common::list(&bytes).into_iter();
     let labels: Vec<String> = lines
@@ -253,7 +73,7 @@ fn unnested_calls_are_nested_and_flagged() {
         Event::Call(synthetic(enter(50, 4))),
         Event::Call(enter(60, 5)),
     ];
-    let (bytes, losses) = write("htdump", &TraceInfo::default(), &[(thread(1), events)]);
+    let (bytes, losses) = write_pieces("htdump", &TraceInfo::default(), &[(thread(1), events)]);
     assert!(losses.is_empty(), "{losses}");
     let wanted = [
         synthetic(enter(10, 1)),
@@ -267,7 +87,7 @@ fn unnested_calls_are_nested_and_flagged() {
         synthetic(exit(60, 5)),
         synthetic(exit(60, 4)),
     ];
-    assert_eq!(clean(&bytes).log.calls(1), wanted);
+    assert_eq!(intact(&bytes).log.calls(1), wanted);
 }
 
 #[test]
@@ -284,12 +104,12 @@ fn losses_are_reported_exactly() {
         Event::Custom(15, None, vec![1]),
     ]);
     events.extend([Event::Call(enter(12, 2)), Event::Call(exit(30, 2))]);
-    let (bytes, losses) = write("htdump", &TraceInfo::default(), &[(thread(1), events)]);
+    let (bytes, losses) = write_pieces("htdump", &TraceInfo::default(), &[(thread(1), events)]);
     let wanted = "2 arguments that no entry stands before: left out; \
                   47 arguments after the 253rd of a call: left out; \
                   2 times before that of the thread's last event: moved up to that";
     assert_eq!(losses.to_string(), wanted);
-    let read = clean(&bytes);
+    let read = intact(&bytes);
     let found = read.log.events(1);
     let arguments: Vec<Event> = (0..253).map(Event::Argument).collect();
     assert_eq!(found[1..254], arguments);
@@ -302,17 +122,116 @@ fn losses_are_reported_exactly() {
     assert_eq!(found[254..], wanted);
     // Beyond what 64 bits of ns hold.
     let events = [enter(u64::MAX / 2, 1), exit(u64::MAX - 1, 1)];
-    let (bytes, losses) = write(
-        "htdump",
-        &clocked(500_000_000),
-        &[(thread(1), events.map(Event::Call).to_vec())],
-    );
+    let pieces = [(thread(1), events.map(Event::Call).to_vec())];
+    let (bytes, losses) = write_pieces("htdump", &clocked(500_000_000), &pieces);
     assert_eq!(
         losses.to_string(),
         "1 times of 2^64 ns and more: moved there"
     );
     assert_eq!(
-        clean(&bytes).log.calls(1),
+        intact(&bytes).log.calls(1),
         [enter(u64::MAX - 1, 1), exit(u64::MAX, 1)]
     );
+}
+
+#[test]
+fn what_comes_late_is_held_too() {
+    let (mut writer, shared) = begin("htdump", &TraceInfo::default());
+    let nameless = Thread {
+        id: ThreadId(1),
+        ..Thread::default()
+    };
+    writer.thread(&nameless);
+    writer.calls(&[enter(1, 5), exit(2, 5)]);
+    // A name for a function that was called already, and one for another.
+    writer.functions(&[function(5, "five", "", 0), function(6, "six", "", 0)]);
+    writer.calls(&[enter(3, 5), enter(4, 6), exit(5, 6), exit(6, 5)]);
+    let counts = Counts {
+        recorded: 9,
+        readable: 6,
+        overwritten: 2,
+        dropped: 1,
+        ..Counts::default()
+    };
+    let full = Thread {
+        process: Some(3),
+        name: "late".to_owned(),
+        counts: Some(counts),
+        ..nameless.clone()
+    };
+    writer.thread(&full);
+    writer.thread(&nameless);
+    assert!(writer.finish().expect("memory").is_empty());
+    let read = intact(&shared.bytes());
+    assert_eq!(read.info.threads, [full]);
+    assert_eq!(
+        read.info.functions,
+        [function(5, "five", "", 0), function(6, "six", "", 0)]
+    );
+    assert_eq!(read.log.calls(1).len(), 6);
+}
+
+#[test]
+fn a_receiver_may_join_late() {
+    let info = TraceInfo {
+        functions: vec![function(1, "one", "", 0)],
+        program: "p".to_owned(),
+        ..TraceInfo::default()
+    };
+    for target in ["htdump", "htdump-be"] {
+        let (mut writer, shared) = begin(target, &info);
+        writer.thread(&thread(1));
+        writer.functions(&[function(2, "two", "", 0)]);
+        // Of what the first receiver has: not for the one who joins.
+        writer.thread(&Thread {
+            counts: Some(Counts::default()),
+            ..thread(1)
+        });
+        let with = Call {
+            has_arguments: true,
+            ..enter(10, 1)
+        };
+        writer.calls(&[enter(5, 1), with]);
+        push(&mut writer, &Event::Argument(1));
+        writer.calls(&[exit(20, 1), enter(25, 9), exit(26, 9)]);
+        writer.flush().expect("memory is never full");
+        let before = shared.bytes().len();
+        let mut late = writer.restart().expect("HTDUMP can be joined");
+        assert_eq!(
+            shared.bytes().len(),
+            before,
+            "a restart is for the one who joins"
+        );
+        let with = Call {
+            has_arguments: true,
+            ..enter(30, 2)
+        };
+        writer.calls(&[with]);
+        push(&mut writer, &Event::Argument(2));
+        writer.calls(&[exit(40, 2), enter(41, 9), exit(42, 9), exit(50, 1)]);
+        writer.finish().expect("memory is never full");
+        let bytes = shared.bytes();
+        late.extend(&bytes[before..]);
+        let (whole, part) = (intact(&bytes), intact(&late));
+        assert_eq!(part.info.functions, whole.info.functions);
+        assert_eq!(
+            (&part.info.program, &part.info.threads),
+            (&info.program, &vec![thread(1)])
+        );
+        let mut wanted = whole.log.events(1).to_vec();
+        // Calls that ended before are not in the second stream. The outermost call is in it, because it was open.
+        wanted.drain(1..6);
+        assert_eq!(part.log.events(1), wanted);
+        // The receiver's file may hold both: a stream cut off in a record, and what it got then.
+        let mut both = bytes[..before - 7].to_vec();
+        both.extend(&late);
+        let both = read(&both).expect("readable");
+        assert_eq!(both.diagnostics.len(), 1);
+        assert!(
+            both.diagnostics[0]
+                .what
+                .contains("where another stream begins")
+        );
+        assert_eq!(both.names(), ["one", "two"]);
+    }
 }

@@ -1,14 +1,13 @@
-//! Notes: each kind typed by hand, any note there and back, damaged ones, and what conversions do with them.
+//! Notes: each kind typed by hand, any note there and back, damaged ones, and which formats hold them.
 
-use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_everywhere, hex, list};
-use crate::fuzz::test_output::TestOutput;
+use crate::common::{Event, Random, enter, exit, hex, intact, list};
+use crate::notes_formats::{holds_notes, write, written_bytes};
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{ERROR, Field, FieldValue, MAX_BYTES, MAX_FIELDS, Note, NoteKind, RESULT};
+use fdr_formats::registry::targets;
 use fdr_formats::xray::payload::{Payload, decode, encode_note};
-use fdr_formats::xray::{Version, XrayWriter};
-use fdr_formats::{Function, FunctionId, Sink, TraceInfo, registry};
-use std::io::Cursor;
+use fdr_formats::{Function, FunctionId, TraceInfo};
 
 /// A payload typed by hand is that note.
 fn assert_bytes(note: &Note<'_>, bytes: &str) {
@@ -333,31 +332,19 @@ fn events() -> Vec<Event> {
     events
 }
 
-fn xray(version: Version, events: &[Event]) -> Vec<u8> {
-    let mut bytes = Cursor::new(Vec::new());
-    let mut writer = XrayWriter::new(&mut bytes, version, &TraceInfo::default()).expect("a writer");
-    writer.thread(&common::thread(7));
-    events
-        .iter()
-        .for_each(|event| common::push(&mut writer, event));
-    let losses = writer.finish().expect("a file");
-    assert!(losses.is_empty(), "{losses}");
-    bytes.into_inner()
-}
-
 #[test]
 fn xray_keeps_notes_and_their_places() {
-    for version in [Version::V1, Version::V3] {
-        let bytes = xray(version, &events());
-        let read = common::read(&bytes).expect("a trace");
-        assert_eq!(read.diagnostics, []);
+    for target in ["xray1", "xray"] {
+        let bytes = written_bytes(target, &TraceInfo::default(), &events());
+        let read = intact(&bytes);
         // XRay begins a thread with its time of day and its CPU.
         let begins = |event: &&Event| matches!(event, Event::Wall(..) | Event::Cpu(..));
         let found = read.log.events(7);
         let found = &found[found.iter().take_while(begins).count()..];
         assert_eq!(found, events());
         // And again, from what was read.
-        assert_eq!(xray(version, found), bytes);
+        let again = written_bytes(target, &TraceInfo::default(), found);
+        assert_eq!(again, bytes);
         let notes = list(&bytes).into_iter().filter(|(.., detail)| {
             NoteKind::ALL
                 .iter()
@@ -365,15 +352,6 @@ fn xray_keeps_notes_and_their_places() {
         });
         assert_eq!(notes.count(), 39);
     }
-}
-
-sampled! { damaged_files_of_notes_are_read_in_part }
-
-fn damaged_files_of_notes_are_read_in_part(step: usize) {
-    let few: Vec<Event> = events().into_iter().take(16).collect();
-    let bytes = xray(Version::V3, &few);
-    cut_everywhere(&bytes, 32, step);
-    flip_everywhere(&bytes, step);
 }
 
 #[test]
@@ -394,22 +372,11 @@ fn other_formats_report_notes_as_lost() {
         functions: (1..).zip(kinds).map(function).collect(),
         ..TraceInfo::default()
     };
-    let without = |name: &str| {
-        !name.starts_with("xray") && name != "ctf" && !crate::notes_formats::HOLD.contains(&name)
-    };
-    for target in registry::targets().filter(|target| without(target.name)) {
-        let place = TestOutput::new(target.kind).expect("a place");
-        let output = place.output().expect("a place");
-        let mut writer = (target.create)(output, &info).expect("a writer");
-        writer.thread(&common::thread(7));
-        events()
-            .iter()
-            .for_each(|event| common::push(&mut *writer, event));
-        let losses = writer.finish().expect("a trace").to_string();
+    for target in targets().filter(|target| !holds_notes(target)) {
+        let written = write(target.name, &info, &events());
+        let losses = written.losses.to_string();
         assert!(losses.contains("39 notes"), "{}: {losses}", target.name);
-        let read = place.open().expect("a trace");
-        let names = read.info().functions.iter();
-        let names: Vec<&str> = names.map(|function| function.name.as_str()).collect();
-        assert_eq!(names, ["Calls 1", "Calls 2"], "{}", target.name);
+        let names = ["Calls 1", "Calls 2"];
+        assert_eq!(written.whole().names(), names, "{}", target.name);
     }
 }

@@ -1,28 +1,13 @@
-//! Notes in the formats whose events have named values: any note there and back, names and texts that would break a
-//! reader, tables of names, and damaged files.
+//! Notes in every format that holds them: any note there and back, names and texts that would break a reader, tables
+//! of names, and units of time.
 
-use std::io::{Read as _, Seek, SeekFrom};
-
-use crate::common::htdump::joined;
-use crate::common::{self, Event, Random, ReadTrace, enter, exit, push, read, thread};
-use crate::fuzz::test_output::TestOutput;
+use crate::common::{self, Event, Random, Written, enter, exit, thread};
 use crate::notes::{TEXT, random_note};
 use fdr_formats::model::{Clock, FunctionKind};
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, RESULT};
-use fdr_formats::{Function, FunctionId, Sink, Source, ThreadId, TraceInfo, registry};
-
-/// The targets that hold every note.
-pub(crate) const HOLD: [&str; 9] = [
-    "htdump",
-    "htdump-be",
-    "heph",
-    "et",
-    "iet",
-    "iet-prefix",
-    "et2",
-    "iet2",
-    "iet-prefix2",
-];
+use fdr_formats::registry::targets;
+use fdr_formats::writer::Target;
+use fdr_formats::{Function, FunctionId, TraceInfo};
 
 pub(crate) fn table(names: &[(u32, &str, FunctionKind)]) -> TraceInfo {
     let function = |&(id, name, kind): &(u32, &str, FunctionKind)| Function {
@@ -98,54 +83,57 @@ pub(crate) fn around(notes: &[Note<'_>]) -> Vec<Event> {
     events
 }
 
-/// The bytes of a trace with one thread; what was lost, and what other readers have trouble with.
-pub(crate) fn write(
-    target: &str,
-    info: &TraceInfo,
-    events: &[Event],
-) -> (TestOutput, String, String) {
-    let target = registry::target(target).expect("a target of that name");
-    let place = TestOutput::new(target.kind).expect("a place");
-    let output = place.output().expect("a place");
-    let mut writer = (target.create)(output, info).expect("a writer");
-    writer.thread(&thread(7));
-    events.iter().for_each(|event| push(&mut writer, event));
-    let losses = writer.finish().expect("a trace");
-    let notes: Vec<String> = losses
-        .notes()
-        .map(|(what, count)| format!("{count} {what}"))
-        .collect();
-    (place, losses.to_string(), notes.join("; "))
+/// Whether a target holds every note. A state history holds none but samples of counters.
+pub(crate) fn holds_notes(target: &Target) -> bool {
+    target.name != "tcstate"
 }
 
-/// The events of thread 7.
-fn events_of(source: &dyn Source) -> Vec<Event> {
-    let mut log = common::EventLog::default();
-    fdr_formats::source::drive(source, &mut log, &|_| {}).expect("a readable trace");
-    let threads = joined(&log).into_iter();
-    let mut of_thread = threads.filter(|(id, _)| *id == ThreadId(7));
-    of_thread.next().expect("thread 7").1
+/// A trace with thread 7 alone.
+pub(crate) fn write(target: &str, info: &TraceInfo, events: &[Event]) -> Written {
+    Written::of(
+        common::target(target),
+        info,
+        &[(thread(7), events.to_vec())],
+    )
+}
+
+/// The bytes of a trace with thread 7 alone, of which nothing is lost.
+pub(crate) fn written_bytes(target: &str, info: &TraceInfo, events: &[Event]) -> Vec<u8> {
+    let written = write(target, info, events);
+    assert_eq!(written.losses.to_string(), "", "{target}");
+    written.bytes()
+}
+
+/// What other readers have trouble with.
+pub(crate) fn troubles(written: &Written) -> String {
+    let notes = written.losses.notes();
+    let notes: Vec<String> = notes
+        .map(|(what, count)| format!("{count} {what}"))
+        .collect();
+    notes.join("; ")
 }
 
 /// Writes these and reads them again: they are the same, and nothing was lost.
-fn comes_back(target: &str, info: &TraceInfo, events: &[Event]) {
-    let (place, losses, _) = write(target, info, events);
-    assert_eq!(losses, "", "{target}");
-    let source = place.open().expect("a trace of our own");
-    assert_eq!(source.diagnostics(), [], "{target}");
-    let found = events_of(&*source);
+fn comes_back(target: &Target, info: &TraceInfo, events: &[Event]) {
+    let written = write(target.name, info, events);
+    assert_eq!(written.losses.to_string(), "", "{}", target.name);
+    let read = written.whole();
+    let found = read.log.events(7);
+    // XRay begins a thread with its time of day and its CPU.
+    let begins = |event: &&Event| matches!(event, Event::Wall(..) | Event::Cpu(..));
+    let found = &found[found.iter().take_while(begins).count()..];
     for (at, (found, wanted)) in found.iter().zip(events).enumerate() {
-        assert_eq!(found, wanted, "{target}: event {at}");
+        assert_eq!(found, wanted, "{}: event {at}", target.name);
     }
-    assert_eq!(found.len(), events.len(), "{target}");
-    assert_eq!(source.info().functions, info.functions, "{target}");
+    assert_eq!(found.len(), events.len(), "{}", target.name);
+    assert_eq!(read.info.functions, info.functions, "{}", target.name);
 }
 
 #[test]
 fn any_note_comes_back() {
     let mut random = Random(3);
     let notes: Vec<Note<'_>> = (0..1500).map(|_| random_note(&mut random, TEXT)).collect();
-    for target in HOLD {
+    for target in targets().filter(|target| holds_notes(target)) {
         comes_back(target, &TraceInfo::default(), &around(&notes));
     }
 }
@@ -157,13 +145,20 @@ fn a_body_of_a_later_version_comes_back() {
     body.extend([1; 8]);
     let mut events = around(&[]);
     events.insert(1, Event::Note(2000, NoteKind::Event, body));
-    for target in HOLD {
+    // CTF describes the fields of each event.
+    let as_bytes = |target: &&Target| holds_notes(target) && target.name != "ctf";
+    for target in targets().filter(as_bytes) {
         comes_back(target, &TraceInfo::default(), &events);
     }
 }
 
-pub(crate) const HOSTILE: [&str; 22] = [
+pub(crate) const HOSTILE: [&str; 27] = [
     "HT_StringMappingEvent",
+    "lttng_ust_cyg_profile:func_entry",
+    "fdr:note",
+    "\"; }; event { name = \"x",
+    "event",
+    "value",
     "FDR_TraceEvent",
     "HT_Event",
     "fdr:more",
@@ -189,7 +184,7 @@ pub(crate) const HOSTILE: [&str; 22] = [
 
 #[test]
 fn names_and_texts_are_unambiguous() {
-    let long = "n\"\\\u{1b};\n".repeat(2_000);
+    let long = "n\"\\\u{1b};\n".repeat(9_000);
     let all: Vec<&str> = HOSTILE.into_iter().chain([&long[..]]).collect();
     let mut names = vec![(1, "app::run", FunctionKind::Calls)];
     let with = |from: u32, what| {
@@ -230,7 +225,7 @@ fn names_and_texts_are_unambiguous() {
         });
         notes.extend(odd_states(2 + nth));
     }
-    for target in HOLD {
+    for target in targets().filter(|target| holds_notes(target)) {
         comes_back(target, &info, &around(&notes));
     }
 }
@@ -255,26 +250,23 @@ fn task_times_use_the_formats_units() {
         },
         ..TraceInfo::default()
     };
-    for target in HOLD.into_iter().chain(["ctf"]) {
+    let has_ns = |target: &&Target| holds_notes(target) && !target.name.starts_with("xray");
+    for target in targets().filter(has_ns) {
         let events = [
             Event::Call(enter(2000, 1)),
             encoded(6000, &task(4000, 2000)),
             Event::Call(exit(8000, 1)),
         ];
-        let (place, losses, _) = write(target, &info, &events);
-        assert_eq!(losses, "");
-        let source = place.open().expect("a trace of our own");
+        let written = write(target.name, &info, &events);
+        assert_eq!(written.losses.to_string(), "");
         let wanted = [
             Event::Call(enter(1000, 1)),
             encoded(3000, &task(2000, 1000)),
             Event::Call(exit(4000, 1)),
         ];
-        let found = events_of(&*source);
-        let found: Vec<Event> = found
-            .into_iter()
-            .filter(|event| !matches!(event, Event::Cpu(..)))
-            .collect();
-        assert_eq!(found, wanted, "{target}");
+        let found = written.whole().log;
+        let found = found.filtered(7, |event| !matches!(event, Event::Cpu(..)));
+        assert_eq!(found, wanted, "{}", target.name);
     }
 }
 
@@ -327,78 +319,4 @@ pub(crate) fn few() -> (TraceInfo, Vec<Event>) {
         },
     ];
     (info, around(&notes))
-}
-
-fn bytes_of(place: &TestOutput) -> Vec<u8> {
-    match place {
-        TestOutput::Bytes(bytes) => bytes.lock().expect("no writer panicked").clone(),
-        TestOutput::File(file) => {
-            let mut file = file.try_clone().expect("a file");
-            file.seek(SeekFrom::Start(0)).expect("a file");
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes).expect("a file");
-            bytes
-        }
-        TestOutput::Folder(_) => panic!("a folder"),
-    }
-}
-
-/// Flips each byte from `from` on: nothing panics, no flood of problems, and no event out of nothing.
-fn flips(target: &str, bytes: &[u8], from: usize, step: usize, wanted: &ReadTrace) {
-    let mut bytes = bytes.to_vec();
-    for at in (from..bytes.len()).step_by(step) {
-        for mask in [0x01, 0x80, 0xff] {
-            bytes[at] ^= mask;
-            if let Ok(read) = read(&bytes) {
-                let most = wanted.log.count() + 40;
-                assert!(read.log.count() <= most, "{target}: byte {at}");
-                assert!(read.diagnostics.len() <= 20, "{target}: byte {at}");
-                common::list(&bytes);
-            }
-            bytes[at] ^= mask;
-        }
-    }
-}
-
-sampled! { damaged_notes_are_read_in_part }
-
-fn damaged_notes_are_read_in_part(step: usize) {
-    let (info, events) = few();
-    for target in ["htdump-be", "heph", "et", "iet-prefix2"] {
-        let (place, losses, _) = write(target, &info, &events);
-        assert_eq!(losses, "");
-        let bytes = bytes_of(&place);
-        let whole = read(&bytes).expect("a trace");
-        // Before it are the klasses of every HTDUMP.
-        let lines = common::list(&bytes);
-        let from = lines.iter().find(|line| line.2 == "HT_SystemInfoEvent");
-        let from = from.map_or(0, |line| line.0 as usize);
-        flips(target, &bytes, from, step, &whole);
-        let wanted = events
-            .iter()
-            .filter(|event| matches!(event, Event::Note(..)));
-        let wanted: Vec<&Event> = wanted.collect();
-        for end in (from.max(1)..bytes.len()).step_by(step) {
-            let Ok(part) = read(&bytes[..end]) else {
-                continue;
-            };
-            let threads = part.log.threads.iter();
-            let notes = threads.flat_map(|(_, events)| events);
-            let notes: Vec<&Event> = notes
-                .filter(|event| matches!(event, Event::Note(..)))
-                .collect();
-            assert!(
-                wanted.starts_with(&notes),
-                "{target}: cut at byte {end}: {notes:?}"
-            );
-        }
-    }
-}
-
-/// The bytes of a stream.
-pub(crate) fn written_bytes(place: &TestOutput) -> Vec<u8> {
-    let TestOutput::Bytes(bytes) = place else {
-        panic!("a stream");
-    };
-    bytes.lock().expect("no writer panicked").clone()
 }

@@ -9,11 +9,10 @@ use crate::common::ring::{Ring, SLOTS, STRIDE, chunk, counts};
 use crate::common::{self, Event, EventLog, assert_nested, call, read};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::model::{Estimate, FunctionTotals, Level, RecordingCost};
-use fdr_formats::registry;
 use fdr_formats::sink::Sink;
 use fdr_formats::source::drive;
 use fdr_formats::xray::{Version, XrayWriter};
-use fdr_formats::{Edge, FunctionId, Ticks};
+use fdr_formats::{Edge, FunctionId, Ticks, registry};
 
 /// A ring whose thread makes progress between two reads.
 struct GoesOn {

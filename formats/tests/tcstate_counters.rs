@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::tcstate::{Folder, read_folder, write};
-use crate::common::{Event, enter, exit, synthetic, thread};
+use crate::common::tcstate::{read_folder, write};
+use crate::common::{Event, Folder, enter, exit, synthetic, thread};
 use crate::notes_formats::{HOSTILE, encoded, event, table};
 use fdr_formats::TraceInfo;
 use fdr_formats::model::FunctionKind;
@@ -77,7 +77,7 @@ fn a_counter_has_its_value_until_the_next() {
     // Its calls are as ever, and no name of a counter is a function.
     assert_eq!(read.log.calls(7), [enter(2000, 1), exit(4000, 1)]);
     assert_eq!(read.info.functions, info.functions[..1]);
-    let tree = String::from_utf8(folder.bytes("tree.json")).expect("UTF-8");
+    let tree = folder.text("tree.json");
     let counters = "\"Counters\":{\"key\":4,\"children\":{\n\"app::queue\":{\"key\":5},\n";
     assert!(tree.contains(counters), "{tree}");
     let value = |time: i64, name: &str| {
@@ -119,7 +119,7 @@ fn counters_without_numbers_are_left_out() {
         losses.to_string(),
         "5 notes (events, tasks, arguments, thread states): left out"
     );
-    let tree = String::from_utf8(folder.bytes("tree.json")).expect("UTF-8");
+    let tree = folder.text("tree.json");
     assert!(!tree.contains("Counters"), "{tree}");
 }
 

@@ -4,9 +4,9 @@
 use std::fs;
 use std::os::unix::fs::FileExt;
 
-use crate::common::tcstate::{Folder, read_folder, write};
-use crate::common::{Event, enter, exit, thread};
-use fdr_formats::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::common::tcstate::{read_folder, write};
+use crate::common::{Event, Folder, enter, exit, function, thread};
+use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
 
 const FILES: [&str; 5] = [
     "types.json",
@@ -18,14 +18,7 @@ const FILES: [&str; 5] = [
 
 /// Two threads, three functions, changes of CPU, a frame that stays open.
 fn trace() -> Folder {
-    let name = |id, name: &str| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        file: "src/main.rs".into(),
-        line: 7,
-        untimed: false,
-        kind: Default::default(),
-    };
+    let name = |id, name: &str| function(id, name, "src/main.rs", 7);
     let info = TraceInfo {
         functions: vec![name(3, "main"), name(5, "parse"), name(9, "wörk")],
         program: "app".into(),
@@ -63,15 +56,6 @@ fn events(folder: &Folder) -> Option<(Threads, usize)> {
     Some((threads, read.diagnostics.len()))
 }
 
-/// A file of the folder, to be changed where it is.
-fn open(folder: &Folder, name: &str) -> fs::File {
-    let path = folder.path().join(name);
-    fs::OpenOptions::new()
-        .write(true)
-        .open(path)
-        .expect("a file")
-}
-
 fn is_part(part: &[Event], whole: &[Event]) -> bool {
     let mut whole = whole.iter();
     part.iter().all(|event| whole.any(|other| other == event))
@@ -85,7 +69,7 @@ fn cut_at_every_byte(step: usize) {
     assert_eq!(problems, 0);
     for file in FILES {
         let bytes = folder.bytes(file);
-        let cut = open(&folder, file);
+        let cut = folder.patch(file);
         for end in (0..bytes.len()).rev().step_by(step) {
             cut.set_len(end as u64).expect("a file");
             let Some((part, problems)) = events(&folder) else {
@@ -117,7 +101,7 @@ fn cut_at_every_byte(step: usize) {
                 assert!(is_part(part, whole), "{file} cut at byte {end}: {part:?}");
             }
         }
-        fs::write(folder.path().join(file), &bytes).expect("space");
+        folder.put(file, &bytes);
     }
 }
 
@@ -154,7 +138,7 @@ fn flipped_at_every_byte(step: usize) {
     let intervals = intervals(&folder);
     assert!(intervals.len() > 40);
     for file in FILES {
-        let flipped = open(&folder, file);
+        let flipped = folder.patch(file);
         for (at, byte) in folder.bytes(file).into_iter().enumerate().step_by(step) {
             for mask in [0x01, 0x08, 0xff] {
                 flipped.write_at(&[byte ^ mask], at as u64).expect("a file");
@@ -195,7 +179,7 @@ fn damage_costs_one_interval_reported_once() {
         // Key, start and end: each must be seen.
         for at in [from, from + 9, from + 16, from + 19] {
             bytes[at] ^= 0x2a;
-            fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+            folder.put("history.bin", &bytes);
             let (found, problems) = events(&folder).expect("readable");
             let lost = |threads: &Threads| -> usize {
                 threads.iter().map(|(_, events)| events.len()).sum()
@@ -216,21 +200,21 @@ fn hostile_numbers_take_no_memory() {
     for (at, size) in [(12, 4), (32, 8), (40, 4), (48, 8), (56, 8)] {
         let mut bytes = whole.clone();
         bytes[at..at + size].fill(0xff);
-        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        folder.put("history.bin", &bytes);
         let (_, problems) = events(&folder).expect("readable");
         assert!((1..12).contains(&problems), "byte {at}");
     }
-    fs::write(folder.path().join("history.bin"), &whole).expect("space");
+    folder.put("history.bin", &whole);
     let keys =
         "[{\"key\":4000000000,\"type\":\"int\"},{\"key\":-1},{\"key\":1e9,\"type\":\"int\"},7]";
-    fs::write(folder.path().join("types.json"), keys).expect("space");
+    folder.put("types.json", keys);
     let tree =
         "{\"root\":{\"key\":0,\"children\":{\"a\":{\"key\":4000000000,\"children\":{\"b\":{}}}}}}";
-    fs::write(folder.path().join("tree.json"), tree).expect("space");
+    folder.put("tree.json", tree);
     let (_, problems) = events(&folder).expect("readable");
     assert!(problems > 0);
     let deep = "{\"root\":".to_owned() + &"{\"children\":{\"x\":".repeat(100_000);
-    fs::write(folder.path().join("tree.json"), deep).expect("space");
+    folder.put("tree.json", deep);
     assert!(events(&folder).is_some());
 }
 
@@ -238,7 +222,7 @@ fn hostile_numbers_take_no_memory() {
 fn times_may_be_any_number() {
     let folder = trace();
     let whole = folder.bytes("history.bin");
-    let meta = String::from_utf8(folder.bytes("meta.json")).expect("UTF-8");
+    let meta = folder.text("meta.json");
     for time in [i64::MIN, -1, 0, i64::MAX] {
         let begin = meta.replace(
             "\"first\":",
@@ -248,11 +232,11 @@ fn times_may_be_any_number() {
             "\"last\":",
             &format!("\"after\":9,\"last\":{time},\"was\":"),
         );
-        fs::write(folder.path().join("meta.json"), &end).expect("space");
+        folder.put("meta.json", &end);
         for at in [16, 24, 64, 72] {
             let mut bytes = whole.clone();
             bytes[at..at + 8].copy_from_slice(&time.to_le_bytes());
-            fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+            folder.put("history.bin", &bytes);
             let (_, problems) = events(&folder).expect("readable");
             assert!(problems > 0, "{time} ns at byte {at}");
         }
@@ -261,22 +245,22 @@ fn times_may_be_any_number() {
         for at in [16, 24] {
             bytes[at..at + 8].copy_from_slice(&time.to_le_bytes());
         }
-        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        folder.put("history.bin", &bytes);
         fs::remove_file(folder.path().join("meta.json")).expect("a file");
         assert!(
             events(&folder).is_some_and(|(_, problems)| problems > 0),
             "{time} ns"
         );
-        fs::write(folder.path().join("history.bin"), &whole).expect("space");
+        folder.put("history.bin", &whole);
     }
 }
 
 #[test]
 fn a_thread_is_listed_once() {
     let folder = trace();
-    let meta = String::from_utf8(folder.bytes("meta.json")).expect("UTF-8");
+    let meta = folder.text("meta.json");
     let twice = meta.replace("\"id\":8", "\"id\":7");
-    fs::write(folder.path().join("meta.json"), twice).expect("space");
+    folder.put("meta.json", twice);
     let read = read_folder(folder.path()).expect("readable");
     let threads: Vec<&Thread> = read.info.threads.iter().collect();
     assert_eq!(threads.len(), 2);

@@ -1,32 +1,25 @@
 //! The folder that was made by hand, read completely, with and without each of its tables.
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::common::tcstate::{Folder, read_folder};
-use crate::common::{Event, enter, exit};
+use crate::common::tcstate::read_folder;
+use crate::common::{
+    self, Event, Folder, Line, assert_covers, enter, exit, file_sizes, list_source,
+};
 use fdr_formats::{ThreadId, Ticks, registry};
 
 fn golden() -> PathBuf {
-    let folder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../tests/golden/tcstate/by_hand"
-    );
-    PathBuf::from(folder)
+    common::golden_path("tcstate/by_hand")
 }
 
 /// A copy without one of the files.
 fn without(name: &str) -> Folder {
-    let folder = Folder::new();
-    for entry in fs::read_dir(golden()).expect("the folder") {
-        let path = entry.expect("an entry").path();
-        if !path.ends_with(name) {
-            let to = folder.path().join(path.file_name().expect("a name"));
-            fs::copy(&path, to).expect("space");
-        }
-    }
-    folder
+    Folder::golden_without(&golden(), name)
+}
+
+fn list(folder: &Path) -> Vec<Line> {
+    list_source(&*registry::open_path(folder).expect("readable"))
 }
 
 fn of_390() -> Vec<Event> {
@@ -120,32 +113,13 @@ fn what_is_left_without_a_table() {
     assert!(registry::open_path(folder.path()).is_err());
 }
 
-/// Offset, size, kind and detail of each unit.
-fn list(folder: &Path) -> Vec<(u64, u64, String, String)> {
-    let source = registry::open_path(folder).expect("readable");
-    let mut lines = Vec::new();
-    let visit = &mut |record: &fdr_formats::source::Record<'_>| {
-        let (kind, detail) = (record.kind.to_owned(), record.detail.to_owned());
-        lines.push((record.offset, record.size, kind, detail));
-        ControlFlow::Continue(())
-    };
-    source.records(visit).expect("files that can be read");
-    lines
-}
-
 #[test]
-fn the_listing_covers_every_byte_once() {
+fn the_listing_shows_tables_and_intervals() {
     let lines = list(&golden());
     let tables: Vec<(u64, &str)> = lines[..4].iter().map(|line| (line.1, &*line.3)).collect();
     let size = |name: &str| fs::metadata(golden().join(name)).expect("a file").len();
     let names = ["types.json", "tree.json", "state.json", "meta.json"];
     assert_eq!(tables, names.map(|name| (size(name), name)));
-    let mut at = 0;
-    for (offset, size, kind, detail) in &lines[4..] {
-        assert_eq!(*offset, at, "{kind} {detail}");
-        at += size;
-    }
-    assert_eq!(at, size("history.bin"));
     let find = |start: &str| {
         lines
             .iter()
@@ -179,12 +153,8 @@ fn a_damaged_listing_covers_every_byte_too() {
     for damage in [70, 80, 83, 300, 301, 1100, 1140] {
         let mut bytes = whole.clone();
         bytes[damage] ^= 0x55;
-        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
-        let mut at = 0;
-        for (offset, size, kind, detail) in &list(folder.path())[4..] {
-            assert_eq!(*offset, at, "byte {damage}: {kind} {detail}");
-            at += size;
-        }
-        assert_eq!(at, bytes.len() as u64, "byte {damage}");
+        folder.put("history.bin", &bytes);
+        let sizes = file_sizes(folder.path());
+        assert_covers(&list(folder.path()), &sizes, &format!("byte {damage}"));
     }
 }

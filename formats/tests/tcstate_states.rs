@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::tcstate::{Folder, History, read_folder, write};
-use crate::common::{Event, Random, enter, exit, push, thread};
+use crate::common::tcstate::{History, read_folder, write};
+use crate::common::{Event, Folder, Random, enter, exit, push, thread};
 use fdr_formats::model::{Account, Cause, Clock, CpuId, Module, Sample, Schedule, State, Switch};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::tcstate::TcstateSource;
@@ -357,11 +357,7 @@ fn invalid_states_are_counted() {
     let pieces = [(thread(7), calls(1000))];
     let (folder, losses) = write(&info(1_000_000_000, known), &pieces);
     assert_eq!(losses.to_string(), wanted);
-    assert!(
-        String::from_utf8(folder.bytes("tree.json"))
-            .expect("UTF-8")
-            .contains("Current_cpu_rq")
-    );
+    assert!(folder.text("tree.json").contains("Current_cpu_rq"));
     let (folder, losses) = write(&info(1_000_000_000, without), &pieces);
     assert_eq!(losses.to_string(), wanted);
     let (plain, _) = write(&info(1_000_000_000, Schedule::default()), &pieces);
@@ -374,9 +370,5 @@ fn invalid_states_are_counted() {
     ] {
         assert_eq!(folder.bytes(file), plain.bytes(file), "{file}");
     }
-    assert!(
-        !String::from_utf8(plain.bytes("meta.json"))
-            .expect("UTF-8")
-            .contains("states_anew")
-    );
+    assert!(!plain.text("meta.json").contains("states_anew"));
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
-use crate::common::tcstate::{Folder, read_folder, write};
-use crate::common::thread;
+use crate::common::tcstate::{read_folder, write};
+use crate::common::{Folder, thread};
 use crate::tcstate_states::{PREEMPTED, RUNNING, WAITING, calls, info, schedule, stays};
 use fdr_formats::states::States;
 use fdr_formats::{ThreadId, Ticks, TraceInfo};
@@ -83,7 +83,7 @@ fn invalid_numbers_are_reported() {
     ] {
         let mut bytes = whole.clone();
         bytes[place + 20..place + 28].copy_from_slice(&value.to_le_bytes());
-        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        folder.put("history.bin", &bytes);
         let messages = messages(&folder);
         let wanted = format!("at byte {place}: history.bin: {wanted}");
         // The state at the end is another, too.
@@ -114,7 +114,7 @@ fn invalid_numbers_are_reported() {
     ] {
         let mut bytes = whole.clone();
         bytes[status + 20..status + 28].copy_from_slice(&i64::to_le_bytes(value));
-        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        folder.put("history.bin", &bytes);
         assert_eq!(messages(&folder), [""; 0]);
         let read = read_folder(folder.path()).expect("readable");
         let states = States::new(&read.info.schedule);
@@ -128,10 +128,10 @@ fn invalid_numbers_are_reported() {
 #[test]
 fn invalid_threads_and_times_are_reported() {
     let (info, folder) = small();
-    let tree = String::from_utf8(folder.bytes("tree.json")).expect("UTF-8");
+    let tree = folder.text("tree.json");
     let read = |from: &str, to: &str| {
         assert!(tree.contains(from), "{tree}");
-        fs::write(folder.path().join("tree.json"), tree.replace(from, to)).expect("space");
+        folder.put("tree.json", tree.replace(from, to));
         read_folder(folder.path()).expect("readable")
     };
     // Two attributes of one thread.
@@ -164,9 +164,9 @@ fn invalid_threads_and_times_are_reported() {
         "{messages:?}"
     );
     assert!(lone.info.schedule.switches.is_empty());
-    fs::write(folder.path().join("tree.json"), &tree).expect("space");
+    folder.put("tree.json", &tree);
 
-    let meta = String::from_utf8(folder.bytes("meta.json")).expect("UTF-8");
+    let meta = folder.text("meta.json");
     assert!(meta.contains("\"states_anew\":[1000,1050],"), "{meta}");
     let many = format!("[{}1]", "0,".repeat(1 << 19));
     for times in [
@@ -177,7 +177,7 @@ fn invalid_threads_and_times_are_reported() {
         "[]",
     ] {
         let hostile = meta.replace("[1000,1050]", times);
-        fs::write(folder.path().join("meta.json"), hostile).expect("space");
+        folder.put("meta.json", hostile);
         let read = read_folder(folder.path()).expect("readable");
         for thread in [7, 8, 9].map(ThreadId) {
             assert_eq!(

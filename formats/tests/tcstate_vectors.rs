@@ -1,22 +1,16 @@
 //! The interval sets that Trace Compass's own state system made of random calls, to be met exactly.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
 
 use crate::common::tcstate::{History, read_folder, write};
-use crate::common::{Event, enter, exit, push, thread};
+use crate::common::{Event, enter, exit, function, golden, push, thread};
 use fdr_formats::tcstate::TcstateSource;
 use fdr_formats::tcstate::state::{Attribute, State, StateAtTime, Value};
-use fdr_formats::{Function, FunctionId, Sink, Thread, TraceInfo};
+use fdr_formats::{Sink, Thread, TraceInfo};
 
 fn vector(name: &str) -> String {
-    let folder = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../tests/golden/tcstate/vectors"
-    );
-    let path = PathBuf::from(folder).join(name);
-    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    let bytes = golden(&format!("tcstate/vectors/{name}"));
+    String::from_utf8(bytes).expect("UTF-8")
 }
 
 /// The events, each with its thread. A change of the CPU is an event of its own.
@@ -32,11 +26,8 @@ fn events(name: &str) -> (TraceInfo, Vec<(u64, Vec<Event>)>) {
             .iter()
             .position(|function| function.name == fields[3]);
         let place = known.unwrap_or_else(|| {
-            info.functions.push(Function {
-                id: FunctionId(info.functions.len() as u32 + 1),
-                name: fields[3].into(),
-                ..Function::default()
-            });
+            let id = info.functions.len() as u32 + 1;
+            info.functions.push(function(id, fields[3], "", 0));
             info.functions.len() - 1
         });
         let id = place as u32 + 1;

@@ -1,13 +1,10 @@
 //! Numeric arguments as XRay's own records: the entry and its arguments typed by hand, which notes have them, and that
 //! further conversions change nothing.
 
-use std::io::Cursor;
-
-use crate::common::{self, Event, enter, exit, hex, read, thread};
+use crate::common::{Event, enter, exit, hex, intact, read, thread, with_arguments, write_pieces};
 use crate::notes_formats::encoded;
+use fdr_formats::TraceInfo;
 use fdr_formats::notes::{ERROR, Field, FieldValue, Note, RESULT};
-use fdr_formats::xray::{Version, XrayWriter};
-use fdr_formats::{Call, Sink, TraceInfo};
 
 fn note(function: u32, values: &[(u8, FieldValue<'static>)]) -> Note<'static> {
     let field = |&(place, value): &(u8, FieldValue<'static>)| Field {
@@ -22,32 +19,17 @@ fn note(function: u32, values: &[(u8, FieldValue<'static>)]) -> Note<'static> {
 }
 
 fn write(events: &[Event]) -> Vec<u8> {
-    let mut bytes = Cursor::new(Vec::new());
-    let info = TraceInfo::default();
-    let mut writer = XrayWriter::new(&mut bytes, Version::V3, &info).expect("a writer");
-    writer.thread(&thread(7));
-    events
-        .iter()
-        .for_each(|event| common::push(&mut writer, event));
-    let losses = writer.finish().expect("a file");
+    let pieces = [(thread(7), events.to_vec())];
+    let (bytes, losses) = write_pieces("xray", &TraceInfo::default(), &pieces);
     assert!(losses.is_empty(), "{losses}");
-    bytes.into_inner()
+    bytes
 }
 
 /// The calls, arguments and notes of a file.
 fn events_of(bytes: &[u8]) -> Vec<Event> {
-    let read = read(bytes).expect("a trace");
-    assert_eq!(read.diagnostics, []);
-    let events = read.log.events(7).iter();
-    let others = |event: &&Event| !matches!(event, Event::Wall(..) | Event::Cpu(..));
-    events.filter(others).cloned().collect()
-}
-
-fn with_arguments(call: Call) -> Event {
-    let has_arguments = true;
-    Event::Call(Call {
-        has_arguments,
-        ..call
+    let log = intact(bytes).log;
+    log.filtered(7, |event| {
+        !matches!(event, Event::Wall(..) | Event::Cpu(..))
     })
 }
 
@@ -137,21 +119,19 @@ fn other_notes_leave_the_entry_as_it_is() {
 
 #[test]
 fn held_entries_are_written_in_place() {
-    let mut bytes = Cursor::new(Vec::new());
-    let info = TraceInfo::default();
-    let mut writer = XrayWriter::new(&mut bytes, Version::V3, &info).expect("a writer");
     // Threads in turns, each left behind an entry; then the end.
-    let numbers = note(2, &ALL[..1]);
-    for (time, id) in [(1000, 1), (2000, 2), (3000, 1), (4000, 2)] {
-        writer.thread(&thread(id));
-        common::push(&mut writer, &Event::Call(enter(time, 1)));
-        common::push(&mut writer, &Event::Call(enter(time + 1, 2)));
-    }
+    let turn = |(time, id): (u64, u64)| {
+        let entries = [enter(time, 1), enter(time + 1, 2)];
+        (thread(id), entries.map(Event::Call).to_vec())
+    };
+    let mut pieces = [(1000, 1), (2000, 2), (3000, 1), (4000, 2)]
+        .map(turn)
+        .to_vec();
     // The innermost call of thread 1 is not the one that came last.
-    writer.thread(&thread(1));
-    common::push(&mut writer, &encoded(5000, &numbers));
-    writer.finish().expect("a file");
-    let read = read(&bytes.into_inner()).expect("a trace");
+    let numbers = note(2, &ALL[..1]);
+    pieces.push((thread(1), vec![encoded(5000, &numbers)]));
+    let (bytes, _) = write_pieces("xray", &TraceInfo::default(), &pieces);
+    let read = read(&bytes).expect("a trace");
     for id in [1, 2] {
         let entries = read.log.calls(id).into_iter();
         let entries = entries.filter(|call| call.edge == fdr_formats::Edge::Entry);

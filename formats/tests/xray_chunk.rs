@@ -1,10 +1,11 @@
 //! Ring chunks decoded in parts: typed bytes, every cut between records, and the same events as the
 //! reader of files gives for a dump of the same chunk.
 
+use crate::common::dump::dumped;
 use crate::common::hex;
 use fdr_formats::model::Ticks;
 use fdr_formats::source::drive;
-use fdr_formats::xray::{ChunkDecoder, DumpWriter, Version, XraySource};
+use fdr_formats::xray::{ChunkDecoder, Version, XraySource};
 use fdr_formats::{Call, CpuId, Diagnostic, Edge, Mark, Sink, Thread, TraceInfo};
 
 /// `NewBuffer` of thread 9, `WallTime`, `NewCPUId` 3 at tick 100; function 1 entered at 107; now CPU
@@ -64,6 +65,16 @@ impl Sink for Lines {
     }
 }
 
+/// What the reader of files gives of a dump of the chunk.
+fn lines_of_dump(chunk: &[u8]) -> Lines {
+    let (info, thread) = (TraceInfo::default(), Thread::default());
+    let (bytes, _) = dumped(Version::V3, &info, &thread, &[chunk], false);
+    let source = XraySource::open(Box::new(bytes)).expect("a trace");
+    let mut lines = Lines::default();
+    drive(&source, &mut lines, &|_| {}).expect("bytes in memory can be read");
+    lines
+}
+
 const FIRST: u64 = 1 << 40;
 
 fn wanted() -> Vec<String> {
@@ -112,16 +123,7 @@ fn short_calls_are_reported_at_their_place() {
         assert_eq!(lines.0, wanted[..3], "{cut}");
     }
     // The reader of files gives the same of a dump.
-    let mut file = std::io::Cursor::new(Vec::new());
-    let info = TraceInfo::default();
-    let mut writer = DumpWriter::new(&mut file, Version::V3, &info).expect("a dump");
-    writer
-        .thread(&Thread::default(), &[&bytes])
-        .expect("a thread");
-    writer.finish().expect("a trace");
-    let source = XraySource::open(Box::new(file.into_inner())).expect("a trace");
-    let mut lines = Lines::default();
-    drive(&source, &mut lines, &|_| {}).expect("bytes in memory can be read");
+    let lines = lines_of_dump(&bytes);
     assert_eq!(lines.0[lines.0.len() - 4..], wanted[1..]);
 }
 
@@ -153,15 +155,7 @@ fn a_chunk_in_parts_of_any_size() {
 #[test]
 fn as_the_reader_of_files_has_it() {
     let bytes = hex(CHUNK);
-    let mut file = std::io::Cursor::new(Vec::new());
-    let info = TraceInfo::default();
-    let mut writer = DumpWriter::new(&mut file, Version::V3, &info).expect("memory");
-    let thread = Thread::default();
-    writer.thread(&thread, &[&bytes]).expect("memory");
-    let _ = writer.finish().expect("memory");
-    let source = XraySource::open(Box::new(file.into_inner())).expect("a trace");
-    let mut lines = Lines::default();
-    drive(&source, &mut lines, &|_| {}).expect("memory");
+    let mut lines = lines_of_dump(&bytes);
     // A file tells a CPU again that did not change; a chunk's decoder does not.
     let again = format!("cpu 4 at {}", FIRST + 9);
     lines.0.retain(|line| *line != again);

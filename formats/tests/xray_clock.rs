@@ -4,9 +4,11 @@
 
 use std::io::Cursor;
 
-use crate::common::{self, Chunk, Event, ReadTrace, read};
+use crate::common::dump::dumped;
+use crate::common::named;
+use crate::common::{self, Chunk, Event, ReadTrace, intact, read};
 use fdr_formats::model::{ClockFaults, Counts};
-use fdr_formats::xray::{DumpWriter, Version, XrayWriter};
+use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Call, Clock, Edge, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 /// Ticks a second.
@@ -42,23 +44,16 @@ fn at(mut chunk: Chunk, seconds: i64) -> Chunk {
 }
 
 fn dump(info: &TraceInfo, chunks: &[Chunk]) -> Vec<u8> {
-    let mut file = Cursor::new(Vec::new());
-    let mut writer = DumpWriter::new(&mut file, Version::V3, info).expect("memory");
     let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| &*chunk.0).collect();
     let thread = Thread {
-        id: ThreadId(7),
         counts: Some(Counts::default()),
-        ..Thread::default()
+        ..named(7, "")
     };
-    writer.thread(&thread, &chunks).expect("memory");
-    writer.finish().expect("memory");
-    file.into_inner()
+    dumped(Version::V3, info, &thread, &chunks, false).0
 }
 
 fn whole(info: &TraceInfo, chunks: &[Chunk]) -> ReadTrace {
-    let read = read(&dump(info, chunks)).expect("readable");
-    assert_eq!(read.diagnostics, []);
-    read
+    intact(&dump(info, chunks))
 }
 
 fn breaks(read: &ReadTrace) -> Vec<u64> {
@@ -71,7 +66,7 @@ fn breaks(read: &ReadTrace) -> Vec<u64> {
 }
 
 fn times(read: &ReadTrace) -> Vec<u64> {
-    read.log.calls(7).iter().map(|call| call.time.0).collect()
+    read.log.times(7)
 }
 
 #[test]

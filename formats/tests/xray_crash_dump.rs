@@ -3,8 +3,8 @@
 
 use std::io::Cursor;
 
-use crate::common::dump::{complete_info, counts, function};
-use crate::common::{Chunk, Random, read};
+use crate::common::dump::{complete_info, counts};
+use crate::common::{Chunk, Random, function, read};
 use crate::fuzz::alloc::Counting;
 use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter, Room};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version};
@@ -12,8 +12,8 @@ use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
 
 fn info() -> TraceInfo {
     let functions = vec![
-        function(1, "demo::main", 1),
-        function(2, "<Böx<T>>::\"go\"", 2),
+        function(1, "demo::main", "src/lib.rs", 1),
+        function(2, "<Böx<T>>::\"go\"", "src/lib.rs", 2),
     ];
     TraceInfo {
         end: Some(Ticks(3000)),
@@ -40,8 +40,7 @@ fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> DumpParts {
             process: None,
             name: (*name).to_owned(),
             counts: Some(counts()),
-            totals: Vec::new(),
-            early_calls: Vec::new(),
+            ..Thread::default()
         };
         let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
         let block = writer.thread_with_gaps(&thread, &chunks, &[], has_ended(*id));

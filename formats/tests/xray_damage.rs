@@ -156,6 +156,6 @@ fn functions_listed_twice_are_kept_once() {
     let parts = [&*header(3, 0), &extents, &preamble(1, 16), &events];
     let read = read(&file(&parts)).expect("readable");
     assert_eq!(read.diagnostics, []);
-    let names: Vec<&str> = read.info.functions.iter().map(|f| &*f.name).collect();
+    let names = read.names();
     assert_eq!(names, ["a"]);
 }

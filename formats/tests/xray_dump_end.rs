@@ -1,15 +1,13 @@
 //! `DumpWriter`: calls that are open last until the moment of the dump, and those of a thread that has
 //! ended until its last record.
 
-use std::io::Cursor;
-
-use crate::common::dump::{complete_info, counts, function};
-use crate::common::{Chunk, enter, exit, read, synthetic};
-use fdr_formats::xray::{DumpWriter, Version};
+use crate::common::dump::{complete_info, counts, dumped};
+use crate::common::{Chunk, enter, exit, function, intact, synthetic};
+use fdr_formats::xray::Version;
 use fdr_formats::{Call, Thread, ThreadId, Ticks, TraceInfo};
 
 fn info() -> TraceInfo {
-    complete_info(vec![function(1, "demo::main", 10)], "signal")
+    complete_info(vec![function(1, "demo::main", "src/lib.rs", 10)], "signal")
 }
 
 fn main_thread() -> Thread {
@@ -18,25 +16,19 @@ fn main_thread() -> Thread {
         process: None,
         name: "main".into(),
         counts: Some(counts()),
-        totals: Vec::new(),
-        early_calls: Vec::new(),
+        ..Thread::default()
     }
 }
 
 /// Calls of one thread, written by both versions for a dump at that moment.
 fn until(end: u64, chunk: &dyn Fn() -> Chunk, ended: bool) -> Vec<Call> {
     let [version_1, version_3] = [Version::V1, Version::V3].map(|version| {
-        let mut file = Cursor::new(Vec::new());
         let info = TraceInfo {
             end: Some(Ticks(end)),
             ..info()
         };
-        let mut writer = DumpWriter::new(&mut file, version, &info).expect("memory");
-        let block = writer.thread_with_gaps(&main_thread(), &[&chunk().0], &[], ended);
-        let block = block.expect("memory");
-        writer.finish().expect("memory");
-        let read = read(file.get_ref()).expect("readable");
-        assert_eq!(read.diagnostics, []);
+        let (bytes, block) = dumped(version, &info, &main_thread(), &[&chunk().0], ended);
+        let read = intact(&bytes);
         assert_eq!(read.info.end, Some(Ticks(end)));
         let counts = read.info.threads[0].counts.expect("counts");
         assert_eq!(counts.synthetic_exits, block.synthetic_exits);
@@ -80,13 +72,9 @@ fn jumps_before_dumps_are_no_call_time() {
     info.clock.until = Some((Ticks(end), begin + 1_000_000_000));
     info.clock.faults.ahead_ns = 3_600_000_000_000;
     info.end = Some(Ticks(end));
-    let mut file = Cursor::new(Vec::new());
-    let mut writer = DumpWriter::new(&mut file, Version::V3, &info).expect("memory");
     let chunk = Chunk::new(7, 0, 1000).enter(1, 0).0;
-    writer.thread(&main_thread(), &[&chunk]).expect("memory");
-    writer.finish().expect("memory");
-    let read = read(file.get_ref()).expect("readable");
-    assert_eq!(read.diagnostics, []);
+    let (bytes, _) = dumped(Version::V3, &info, &main_thread(), &[&chunk], false);
+    let read = intact(&bytes);
     let calls = read.log.calls(7);
     assert_eq!(calls, [enter(1000, 1), synthetic(exit(1000 + second, 1))]);
 }

@@ -3,8 +3,8 @@
 
 use std::io::Cursor;
 
-use crate::common::dump::{complete_info, counts, function};
-use crate::common::{Chunk, Event, EventLog, Random, read};
+use crate::common::dump::{complete_info, counts};
+use crate::common::{Chunk, Event, EventLog, Random, function, read};
 use fdr_formats::model::ClockFaults;
 use fdr_formats::xray::{DumpWriter, Version, push_thread};
 use fdr_formats::{Sink, Thread, ThreadId, Ticks, TraceInfo};
@@ -20,7 +20,10 @@ struct Lane {
 const WALL_NS: u64 = 1_700_000_000_000_000_000;
 
 fn random_info(random: &mut Random) -> TraceInfo {
-    let functions = vec![function(1, "demo::main", 10), function(2, "demo::leaf", 0)];
+    let functions = vec![
+        function(1, "demo::main", "src/lib.rs", 10),
+        function(2, "demo::leaf", "src/lib.rs", 0),
+    ];
     let mut info = complete_info(functions, "signal");
     info.clock.frequency = 1_000_000_000;
     info.clock.anchor = Some((Ticks(900), WALL_NS));

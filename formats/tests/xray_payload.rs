@@ -1,6 +1,7 @@
 //! The events of process and functions byte for byte, in every form that was or may be written: a reader must take the
 //! shorter form of older files, and ignore what newer ones append.
 
+use crate::common::function;
 use crate::common::hex;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::identity::Identity;
@@ -186,14 +187,6 @@ const THREE: &str = "01000000 07000000 01000000 04000000 61 782e7273 \
 
 /// The three, of which those at these places are untimed.
 fn three(untimed: &[usize]) -> Vec<Function> {
-    let function = |id, name: &str, file: &str, line| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        file: file.into(),
-        line,
-        untimed: false,
-        kind: Default::default(),
-    };
     let mut list = vec![
         function(1, "a", "x.rs", 7),
         function(2, "bc", "", 0),

@@ -4,13 +4,12 @@
 use std::io::Cursor;
 
 use crate::common::{
-    Event, Random, ReadTrace, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
-    program, push, read, synthetic, thread,
+    Event, Random, ReadTrace, assert_nested, call, enter, exit, golden, push, read, synthetic,
+    thread, with_arguments, write_with,
 };
-use fdr_formats::model::{Counts, Missing};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
-    Call, Edge, Function, FunctionId, Losses, Sink, Thread, Ticks, TraceInfo, registry, source,
+    Call, Edge, Function, FunctionId, Losses, Sink, Ticks, TraceInfo, registry, source,
 };
 
 const VERSIONS: [Version; 2] = [Version::V1, Version::V3];
@@ -41,45 +40,6 @@ fn write(
     }
     let losses = writer.finish().expect("memory can be written");
     (file.into_inner(), losses)
-}
-
-fn lossless(threads: &[(u64, Vec<Event>)], turn: usize) {
-    for version in VERSIONS {
-        let (bytes, losses) = write(version, &TraceInfo::default(), threads, turn);
-        assert!(losses.is_empty(), "{losses}");
-        let read = read(&bytes).expect("readable");
-        assert_eq!(read.diagnostics, []);
-        for (id, events) in threads {
-            assert_eq!(
-                read.log.events(*id),
-                events,
-                "thread {id}, version {version:?}"
-            );
-        }
-    }
-}
-
-#[test]
-fn random_programs_come_back_as_they_were() {
-    let mut random = Random(0x5eed);
-    for _ in 0..100 {
-        let count = 1 + random.below(5);
-        let threads: Vec<_> = (1..=count).map(|id| (id, program(&mut random))).collect();
-        lossless(&threads, 1 + random.below(100) as usize);
-    }
-}
-
-sampled! { written_files_survive_cuts_and_flips }
-
-fn written_files_survive_cuts_and_flips(step: usize) {
-    let mut random = Random(0xf11b);
-    let threads = [(1, program(&mut random)), (2, program(&mut random))];
-    let threads = threads.map(|(id, events)| (id, events.into_iter().take(20).collect()));
-    for version in VERSIONS {
-        let (bytes, _) = write(version, &TraceInfo::default(), &threads, 5);
-        cut_everywhere(&bytes, 32, step);
-        flip_everywhere(&bytes, step);
-    }
 }
 
 #[test]
@@ -121,39 +81,34 @@ fn any_mess_of_calls_is_made_to_nest() {
     }
 }
 
-fn rewrite(bytes: &[u8], version: Version) -> (ReadTrace, ReadTrace, Losses) {
+fn rewrite(bytes: &[u8], target: &str) -> (ReadTrace, ReadTrace, Losses) {
     let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
-    let mut file = Cursor::new(Vec::new());
-    let mut writer = XrayWriter::new(&mut file, version, source.info()).expect("writable");
-    source::drive(&*source, &mut writer, &|_| {}).expect("readable");
-    let losses = writer.finish().expect("writable");
-    (
-        read(bytes).expect("readable"),
-        read(&file.into_inner()).expect("readable"),
-        losses,
-    )
+    let (written, losses) = write_with(target, source.info(), |writer| {
+        source::drive(&*source, writer, &|_| {}).expect("readable");
+    });
+    let before = read(bytes).expect("readable");
+    (before, read(&written).expect("readable"), losses)
 }
 
 #[test]
 fn golden_files_are_rewritten_without_loss() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/xray/");
     for name in [
         "v1-std", "v2-std", "v3-std", "v1-mt", "v3-mt", "v1-min", "v1-tid32",
     ] {
-        let bytes = std::fs::read(format!("{folder}{name}.fdr")).expect("a golden file");
-        for version in VERSIONS {
-            let (before, after, losses) = rewrite(&bytes, version);
+        let bytes = golden(&format!("xray/{name}.fdr"));
+        for target in ["xray1", "xray"] {
+            let (before, after, losses) = rewrite(&bytes, target);
             assert!(losses.is_empty(), "{name}: {losses}");
-            assert_eq!(after.log, before.log, "{name} as {version:?}");
+            assert_eq!(after.log, before.log, "{name} as {target}");
             assert_eq!(after.info.clock, before.info.clock);
             assert_eq!(after.info.start, before.info.start);
         }
     }
-    let bytes = std::fs::read(format!("{folder}v4-std.fdr")).expect("a golden file");
-    let (_, _, losses) = rewrite(&bytes, Version::V3);
+    let bytes = golden("xray/v4-std.fdr");
+    let (_, _, losses) = rewrite(&bytes, "xray");
     assert_eq!(losses.to_string(), "1 CPUs of custom events: left out");
-    let bytes = std::fs::read(format!("{folder}v5-std.fdr")).expect("a golden file");
-    let (_, after, losses) = rewrite(&bytes, Version::V3);
+    let bytes = golden("xray/v5-std.fdr");
+    let (_, after, losses) = rewrite(&bytes, "xray");
     let wanted = "1 typed events: written as custom events, without type";
     assert_eq!(losses.to_string(), wanted);
     let typed = Event::Custom(1_002_200, None, b"typed!".to_vec());
@@ -161,80 +116,11 @@ fn golden_files_are_rewritten_without_loss() {
 }
 
 #[test]
-fn facts_of_a_trace_are_kept() {
-    let mut info = TraceInfo {
-        functions: (1..5000)
-            .map(|id| {
-                let (id, name) = (FunctionId(id), format!("crate::module::<Ünï as T>::f{id}"));
-                Function {
-                    id,
-                    name,
-                    file: "src/main.rs".into(),
-                    line: id.0,
-                    untimed: false,
-                    kind: Default::default(),
-                }
-            })
-            .collect(),
-        program: "prøgram".into(),
-        process: Some(77),
-        reason: "exit".into(),
-        dump: Some(2),
-        missing: Missing {
-            threads: 1,
-            overwritten: u64::MAX,
-            dropped: 3,
-        },
-        start: Some(Ticks(5)),
-        ..TraceInfo::default()
-    };
-    info.clock.name = "rdtsc".into();
-    info.clock.error_ppm = Some(0.25);
-    info.clock.anchor = Some((Ticks(9), 10));
-    let counts = Counts {
-        recorded: 12,
-        readable: 2,
-        overwritten: 7,
-        dropped: 3,
-        ..Counts::default()
-    };
-    for version in VERSIONS {
-        let mut file = Cursor::new(Vec::new());
-        let mut writer = XrayWriter::new(&mut file, version, &info).expect("writable");
-        writer.thread(&Thread {
-            counts: Some(counts),
-            ..thread(8)
-        });
-        writer.calls(&[enter(10, 1), exit(20, 1)]);
-        assert!(writer.finish().expect("writable").is_empty());
-        let read = read(&file.into_inner()).expect("readable");
-        assert_eq!(read.diagnostics, []);
-        assert_eq!(read.info.functions, info.functions);
-        assert_eq!(read.info.clock, info.clock);
-        assert_eq!(
-            (&read.info.program, &read.info.reason),
-            (&info.program, &info.reason)
-        );
-        assert_eq!(
-            (read.info.process, read.info.dump),
-            (info.process, info.dump)
-        );
-        assert_eq!(read.info.missing, info.missing);
-        assert_eq!(read.info.start, Some(Ticks(5)));
-        assert_eq!(read.info.threads[0].name, "thread 8");
-        assert_eq!(read.info.threads[0].counts, Some(counts));
-    }
-}
-
-#[test]
 fn what_the_format_cannot_hold_is_reported() {
     let beyond = 1 << 28;
     let events = vec![
         Event::Cpu(10, 70_000),
-        Event::Call(Call {
-            has_arguments: true,
-            ..enter(10, beyond)
-        }),
+        with_arguments(enter(10, beyond)),
         Event::Argument(1),
         Event::Call(exit(11, beyond)),
         Event::Custom(12, None, vec![]),
@@ -332,19 +218,6 @@ fn times_that_go_back_are_kept() {
 }
 
 #[test]
-fn a_trace_without_threads_or_events() {
-    for version in VERSIONS {
-        let (bytes, _) = write(version, &TraceInfo::default(), &[], 9);
-        assert_eq!(read(&bytes).expect("readable").diagnostics, []);
-        let (bytes, _) = write(version, &TraceInfo::default(), &[(5, vec![])], 9);
-        let read = read(&bytes).expect("readable");
-        assert_eq!(read.diagnostics, []);
-        assert_eq!(read.info.threads[0].name, "thread 5");
-        assert_eq!(read.log.calls(5), []);
-    }
-}
-
-#[test]
 fn synthetic_calls_stay_synthetic() {
     let events = [
         synthetic(enter(10, 1)),
@@ -394,43 +267,6 @@ fn open_calls_last_as_in_the_source() {
             assert_eq!(read.diagnostics, []);
             assert_eq!(read.log.calls(1).last(), Some(&synthetic(exit(last, 1))));
         }
-    }
-}
-
-#[test]
-fn full_disks_are_errors_at_finish() {
-    struct Full(Cursor<Vec<u8>>);
-    impl std::io::Write for Full {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            if self.0.position() > 0 {
-                Err(std::io::ErrorKind::StorageFull.into())
-            } else {
-                self.0.write(bytes)
-            }
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    impl std::io::Read for Full {
-        fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
-            self.0.read(bytes)
-        }
-    }
-    impl std::io::Seek for Full {
-        fn seek(&mut self, to: std::io::SeekFrom) -> std::io::Result<u64> {
-            self.0.seek(to)
-        }
-    }
-    for version in VERSIONS {
-        let full = Full(Cursor::new(Vec::new()));
-        let mut writer =
-            XrayWriter::new(full, version, &TraceInfo::default()).expect("room for a header");
-        for id in 0..9 {
-            writer.thread(&thread(id));
-            writer.calls(&[enter(10, 1), exit(20, 1)]);
-        }
-        assert!(writer.finish().is_err(), "{version:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Turns the packets of a file into items of threads. Both passes run this state machine, so the second pass sees each
 //! call as the first pass planned it.
 
-use super::facts::{self, FunctionFacts, Meaning, OwnEvent, ThreadFacts};
+use super::facts::{self, FunctionFacts, Meaning, OwnEvent, ThreadFacts, TraceFacts};
 use super::names::{Gap, Names, Streams};
 use super::notes;
 use super::record::{Event, Metadata};
@@ -46,7 +46,7 @@ struct Pending {
 /// A fact that may not be complete.
 #[derive(Debug)]
 enum Fact {
-    Trace(Box<TraceInfo>),
+    Trace(Box<TraceFacts>),
     Function(FunctionFacts),
     Thread(ThreadFacts),
     /// A call or mark. The second pass reads its `fdr:more` events.
@@ -56,7 +56,7 @@ enum Fact {
 impl Fact {
     fn add(&mut self, event: &Event<'_>) {
         match self {
-            Fact::Trace(info) => facts::trace(info, event),
+            Fact::Trace(facts) => facts.add(event),
             Fact::Function(facts) => facts.add(event),
             Fact::Thread(facts) => facts.add(event),
             Fact::None => {}
@@ -65,7 +65,7 @@ impl Fact {
 
     fn unescape(&mut self) {
         match self {
-            Fact::Trace(info) => facts::unescape_trace(info),
+            Fact::Trace(facts) => facts.unescape(),
             Fact::Function(facts) => facts.unescape(),
             Fact::Thread(facts) => facts.unescape(),
             Fact::None => {}
@@ -331,7 +331,7 @@ impl DecoderState {
             fact.unescape();
         }
         let problem = match fact {
-            Fact::Trace(info) => self.describe_trace(*info),
+            Fact::Trace(facts) => self.describe_trace(facts.into_info()),
             Fact::Function(facts) => self.names.declare(offset, facts),
             Fact::Thread(facts) => self.streams.describe(facts),
             Fact::None => None,

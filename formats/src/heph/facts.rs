@@ -193,46 +193,60 @@ pub(super) fn escapes(event: &Event<'_>) -> bool {
     number(event, ESCAPED) == 1
 }
 
-/// Takes back what was escaped.
-pub(super) fn unescape_trace(info: &mut TraceInfo) {
-    for &(fact, _) in TRACE_NAMES {
-        let text = match fact.get(info) {
-            Some(facts::Value::Text(text)) => unescape_text(text.as_bytes()),
-            _ => continue,
+/// `fdr:trace`.
+#[derive(Debug, Default)]
+pub(super) struct TraceFacts {
+    info: TraceInfo,
+    /// Texts as they are in the file. An escaped text may be longer than the fact may be.
+    texts: Vec<(Fact, String)>,
+}
+
+impl TraceFacts {
+    /// Takes back what was escaped.
+    pub(super) fn unescape(&mut self) {
+        for (_, text) in &mut self.texts {
+            *text = unescape_text(text.as_bytes());
+        }
+    }
+
+    /// Takes the facts about the trace from an event, which may be `fdr:more`.
+    pub(super) fn add(&mut self, event: &Event<'_>) {
+        for Attribute { name, value } in attributes(event) {
+            if let Some(fact) = facts::named(TRACE_NAMES, name) {
+                self.set(fact, value);
+            }
+        }
+    }
+
+    fn set(&mut self, fact: Fact, value: Value<'_>) {
+        let value = match value {
+            // A text that one attribute can't hold goes on in the next attribute of its name.
+            Value::Text(text) => {
+                let mut texts = self.texts.iter_mut();
+                match texts.find(|(known, _)| *known == fact) {
+                    Some((_, before)) => before.push_str(&lossy(text)),
+                    None => self.texts.push((fact, lossy(text))),
+                }
+                return;
+            }
+            Value::Unsigned(flag) if matches!(fact, Fact::Constant | Fact::Nonstop) => {
+                facts::Value::Flag(flag != 0)
+            }
+            Value::Unsigned(number) => facts::Value::Number(number),
+            Value::Signed(number) => facts::Value::Signed(number),
+            Value::Float(number) => facts::Value::Float(number),
+            _ => return,
         };
-        fact.set(info, facts::Value::Text(&text));
+        fact.set(&mut self.info, value);
     }
-}
 
-/// Takes the facts about the trace from an event, which may be `fdr:more`.
-pub(super) fn trace(info: &mut TraceInfo, event: &Event<'_>) {
-    for Attribute { name, value } in attributes(event) {
-        if let Some(fact) = facts::named(TRACE_NAMES, name) {
-            scalar(fact, info, value);
+    /// All facts.
+    pub(super) fn into_info(mut self) -> TraceInfo {
+        for (fact, text) in &self.texts {
+            fact.set(&mut self.info, facts::Value::Text(text));
         }
+        self.info
     }
-}
-
-fn scalar(fact: Fact, info: &mut TraceInfo, value: Value<'_>) {
-    let joined;
-    let value = match value {
-        // A text that one attribute can't hold goes on in the next attribute of its name.
-        Value::Text(text) => {
-            joined = match fact.get(info) {
-                Some(facts::Value::Text(before)) => before.to_owned() + &lossy(text),
-                _ => lossy(text),
-            };
-            facts::Value::Text(&joined)
-        }
-        Value::Unsigned(flag) if matches!(fact, Fact::Constant | Fact::Nonstop) => {
-            facts::Value::Flag(flag != 0)
-        }
-        Value::Unsigned(number) => facts::Value::Number(number),
-        Value::Signed(number) => facts::Value::Signed(number),
-        Value::Float(number) => facts::Value::Float(number),
-        _ => return,
-    };
-    fact.set(info, value);
 }
 
 /// `fdr:function`.

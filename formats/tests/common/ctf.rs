@@ -3,71 +3,14 @@
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
 use std::fs;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr_formats::ctf::{CtfSource, CtfWriter};
-use fdr_formats::source::Record;
-use fdr_formats::{Error, Function, FunctionId, Losses, Sink, Source, Thread, TraceInfo};
+use fdr_formats::{Error, Losses, Sink, Thread, TraceInfo};
 
-use crate::common::tcstate::read_source;
-use crate::common::{Event, ReadTrace, push};
-
-/// A folder, gone at the end of the test.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new() -> Folder {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("formats-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-
-    /// A folder of these files.
-    pub fn with_files(files: &[(&str, &[u8])]) -> Folder {
-        let folder = Folder::new();
-        for (name, bytes) in files {
-            folder.put(name, bytes);
-        }
-        folder
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn put(&self, name: &str, bytes: &[u8]) {
-        fs::write(self.0.join(name), bytes).expect("space");
-    }
-
-    /// A file that is changed in place: writing it anew each time would wait for the disk.
-    pub fn patch(&self, name: &str) -> fs::File {
-        let file = fs::File::options().write(true).open(self.0.join(name));
-        file.expect("a file")
-    }
-
-    pub fn bytes(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
-    }
-
-    pub fn has(&self, name: &str) -> bool {
-        self.0.join(name).exists()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// Events that belong to threads, in pieces.
-pub type Pieces = Vec<(Thread, Vec<Event>)>;
+use crate::common::{
+    Event, Folder, Line, ReadTrace, file_name, files, list_source, push, read_source,
+};
 
 pub fn writer(folder: &Folder, info: &TraceInfo) -> CtfWriter {
     CtfWriter::new(folder.path().to_owned(), info).expect("a folder")
@@ -81,47 +24,23 @@ pub fn tell(sink: &mut dyn Sink, pieces: &[(Thread, Vec<Event>)]) {
 }
 
 pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Losses) {
-    let folder = Folder::new();
-    let mut writer = writer(&folder, info);
-    tell(&mut writer, pieces);
-    let losses = writer.finish().expect("space");
-    (folder, losses)
+    Folder::written("ctf", info, pieces)
 }
 
-/// Everything of a folder, each thread's events put together.
+/// Everything of a folder.
 pub fn read(folder: &Path) -> Result<ReadTrace, Error> {
     Ok(read_source(&CtfSource::open(folder)?))
 }
 
-/// Reads a folder that has nothing to complain about.
-pub fn read_whole(folder: &Path) -> ReadTrace {
-    let read = read(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    assert_eq!(read.diagnostics, [], "{}", folder.display());
-    read
+pub fn list(folder: &Path) -> Vec<Line> {
+    list_source(&CtfSource::open(folder).expect("readable metadata"))
 }
 
-/// The listing: `offset size kind detail`.
-pub fn list(folder: &Path) -> Vec<(u64, u64, String, String)> {
-    let source = CtfSource::open(folder).expect("readable metadata");
-    let mut lines = Vec::new();
-    let visit = &mut |record: &Record<'_>| {
-        let (kind, detail) = (record.kind.to_owned(), record.detail.to_owned());
-        lines.push((record.offset, record.size, kind, detail));
-        ControlFlow::Continue(())
-    };
-    source.records(visit).expect("files can be read");
-    lines
-}
-
-/// Asserts that the listing covers every byte of every file once.
+/// Asserts that the listing covers every byte of every file once: metadata first, then the others by name.
 pub fn covers_all(folder: &Path) {
     let lines = list(folder);
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .expect("a folder")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.is_file() && !hidden(path))
-        .collect();
-    // Metadata first, then the others by name.
+    let mut files: Vec<PathBuf> = files(folder);
+    files.retain(|path| !file_name(path).starts_with('.'));
     files.sort_by_key(|path| (!path.ends_with("metadata"), path.clone()));
     let mut lines = lines.iter().peekable();
     for file in files {
@@ -136,9 +55,11 @@ pub fn covers_all(folder: &Path) {
     assert_eq!(lines.next(), None);
 }
 
-fn hidden(path: &Path) -> bool {
-    let name = path.file_name().expect("a name");
-    name.to_string_lossy().starts_with('.')
+/// Reads a folder that has nothing to complain about.
+pub fn read_whole(folder: &Path) -> ReadTrace {
+    let read = read(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    assert_eq!(read.diagnostics, [], "{}", folder.display());
+    read
 }
 
 /// A packet of our own layout.
@@ -200,12 +121,4 @@ pub fn taken_apart(bytes: &[u8]) -> Vec<Packet> {
         packets.push(packet);
     }
     packets
-}
-
-pub fn function(id: u32, name: &str) -> Function {
-    Function {
-        id: FunctionId(id),
-        name: name.into(),
-        ..Function::default()
-    }
 }

@@ -2,19 +2,11 @@
 //! crash, which may not allocate.
 #![allow(unreachable_pub, missing_docs)]
 
-use fdr_formats::model::{Counts, Missing};
-use fdr_formats::{Clock, Function, FunctionId, Ticks, TraceInfo};
+use std::io::Cursor;
 
-pub fn function(id: u32, name: &str, line: u32) -> Function {
-    Function {
-        id: FunctionId(id),
-        name: name.to_owned(),
-        file: "src/lib.rs".to_owned(),
-        line,
-        untimed: false,
-        kind: Default::default(),
-    }
-}
+use fdr_formats::model::{Counts, Missing};
+use fdr_formats::xray::{BlockSummary, DumpWriter, Version};
+use fdr_formats::{Clock, Function, Thread, Ticks, TraceInfo};
 
 /// Everything that a dump can say, for that reason.
 pub fn complete_info(functions: Vec<Function>, reason: &str) -> TraceInfo {
@@ -51,4 +43,20 @@ pub fn counts() -> Counts {
         dropped: 1,
         ..Counts::default()
     }
+}
+
+/// A dump of one thread: its bytes, and what was repaired.
+pub fn dumped(
+    version: Version,
+    info: &TraceInfo,
+    thread: &Thread,
+    chunks: &[&[u8]],
+    ended: bool,
+) -> (Vec<u8>, BlockSummary) {
+    let mut file = Cursor::new(Vec::new());
+    let mut writer = DumpWriter::new(&mut file, version, info).expect("memory");
+    let block = writer.thread_with_gaps(thread, chunks, &[], ended);
+    let block = block.expect("memory");
+    writer.finish().expect("memory");
+    (file.into_inner(), block)
 }

@@ -1,17 +1,10 @@
 //! Heph packets put together without the library's encoder, and what a Heph file makes of events.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-use std::io::{self, Write};
-use std::sync::{Arc, Mutex};
-
-use fdr_formats::heph::HephWriter;
 use fdr_formats::model::Missing;
-use fdr_formats::sink::Losses;
-use fdr_formats::{
-    Call, Clock, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer,
-};
+use fdr_formats::{Call, Clock, Losses, Thread, Ticks, TraceInfo};
 
-use crate::common::{Event, ReadTrace, push, read};
+use crate::common::{Event, ReadTrace, function, intact, write_pieces};
 
 /// A metadata packet.
 pub fn option(name: &str, value: &[u8]) -> Vec<u8> {
@@ -74,58 +67,16 @@ pub fn text(name: &str, value: &str) -> Vec<u8> {
     attribute(name, 4, &bytes)
 }
 
-/// An output whose bytes can be looked at while it is written, and that may become full.
-#[derive(Clone, Debug, Default)]
-pub struct Shared {
-    pub bytes: Arc<Mutex<Vec<u8>>>,
-    pub room: Option<usize>,
-}
-
-impl Shared {
-    pub fn bytes(&self) -> Vec<u8> {
-        self.bytes.lock().expect("no panic before").clone()
-    }
-}
-
-impl Write for Shared {
-    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
-        let mut bytes = self.bytes.lock().expect("no panic before");
-        if self
-            .room
-            .is_some_and(|room| bytes.len() + more.len() > room)
-        {
-            return Err(io::ErrorKind::StorageFull.into());
-        }
-        bytes.extend(more);
-        Ok(more.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Writes a trace; returns its bytes and what was lost.
-pub fn write(info: &TraceInfo, feed: impl FnOnce(&mut Box<dyn Writer>)) -> (Vec<u8>, Losses) {
-    let out = Shared::default();
-    let mut writer: Box<dyn Writer> = Box::new(HephWriter::new(out.clone(), info));
-    feed(&mut writer);
-    let losses = writer.finish().expect("room in memory");
-    (out.bytes(), losses)
-}
-
 /// Writes threads one after the other.
 pub fn write_threads(info: &TraceInfo, threads: &[(Thread, Vec<Event>)]) -> (Vec<u8>, Losses) {
-    write(info, |writer| {
-        for (thread, events) in threads {
-            writer.thread(thread);
-            feed(writer, events);
-        }
-    })
+    write_pieces("heph", info, threads)
 }
 
-pub fn feed(sink: &mut dyn Sink, events: &[Event]) {
-    events.iter().for_each(|event| push(sink, event));
+/// Writes, reads, and wants nothing to be wrong or lost.
+pub fn through(info: &TraceInfo, threads: &[(Thread, Vec<Event>)]) -> ReadTrace {
+    let (bytes, losses) = write_threads(info, threads);
+    assert!(losses.is_empty(), "{losses}");
+    intact(&bytes)
 }
 
 pub fn call_events(calls: &[Call]) -> Vec<Event> {
@@ -160,59 +111,4 @@ pub fn complete_info() -> TraceInfo {
         end: Some(Ticks(2000)),
         ..TraceInfo::default()
     }
-}
-
-/// Reads a file with which nothing is wrong.
-pub fn intact(bytes: &[u8]) -> ReadTrace {
-    let read = read(bytes).expect("a readable trace");
-    assert_eq!(read.diagnostics, []);
-    read
-}
-
-/// Writes, reads, and wants nothing to be wrong or lost.
-pub fn through(info: &TraceInfo, threads: &[(Thread, Vec<Event>)]) -> ReadTrace {
-    let (bytes, losses) = write_threads(info, threads);
-    assert!(losses.is_empty(), "{losses}");
-    intact(&bytes)
-}
-
-pub fn function(id: u32, name: &str, file: &str, line: u32) -> Function {
-    Function {
-        id: FunctionId(id),
-        name: name.into(),
-        file: file.into(),
-        line,
-        untimed: false,
-        kind: Default::default(),
-    }
-}
-
-pub fn named(id: u64, name: &str) -> Thread {
-    Thread {
-        id: ThreadId(id),
-        name: name.into(),
-        ..Thread::default()
-    }
-}
-
-/// Events as a format of calls gives them back. A change of the CPU comes at the next entry or exit, if it is still a
-/// change there. A call has arguments if arguments follow its entry.
-pub fn as_calls(events: &[Event]) -> Vec<Event> {
-    let (mut out, mut wanted, mut current) = (Vec::new(), None, None);
-    for (at, event) in events.iter().enumerate() {
-        match event {
-            Event::Cpu(_, cpu) => wanted = Some(*cpu),
-            Event::Call(call) => {
-                if wanted != current {
-                    current = wanted;
-                    out.extend(wanted.map(|cpu| Event::Cpu(call.time.0, cpu)));
-                }
-                let mut call = *call;
-                call.has_arguments = matches!(events.get(at + 1), Some(Event::Argument(_)));
-                out.push(Event::Call(call));
-            }
-            other => out.push(other.clone()),
-        }
-    }
-    out
 }

@@ -6,47 +6,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use fdr_formats::source::drive;
-use fdr_formats::writer::Output;
-use fdr_formats::{Losses, Source, Thread, TraceInfo, registry};
-
-pub use crate::common::ctf::Folder;
-use crate::common::{Event, EventLog, ReadTrace, push};
+use fdr_formats::{Losses, Thread, TraceInfo, registry};
 use serde_json::Value as Json;
+
+use crate::common::{Event, Folder, ReadTrace, read_source};
 
 /// Writes events, in pieces that belong to threads.
 pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Losses) {
-    let folder = Folder::new();
-    let target = registry::target("tcstate").expect("the target");
-    let output = Output::Folder(folder.path().to_owned());
-    let mut writer = (target.create)(output, info).expect("a writer");
-    for (thread, events) in pieces {
-        writer.thread(thread);
-        events.iter().for_each(|event| push(&mut writer, event));
-    }
-    let losses = writer.finish().expect("space");
-    (folder, losses)
-}
-
-/// Everything that a source gives, threads that come in turns put together.
-pub fn read_source(source: &dyn Source) -> ReadTrace {
-    let mut log = EventLog::default();
-    drive(source, &mut log, &|_| {}).expect("readable files");
-    let mut threads: Vec<(_, Vec<Event>)> = Vec::new();
-    for (id, events) in log.threads {
-        match threads.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, all)) => all.extend(events),
-            None => threads.push((id, events)),
-        }
-    }
-    log.threads = threads;
-    let mut diagnostics = source.diagnostics().to_vec();
-    diagnostics.append(&mut log.diagnostics);
-    ReadTrace {
-        info: source.info().clone(),
-        log,
-        diagnostics,
-    }
+    Folder::written("tcstate", info, pieces)
 }
 
 pub fn read_folder(folder: &Path) -> Result<ReadTrace, fdr_formats::Error> {

@@ -8,6 +8,7 @@ use fdr_formats::source::drive;
 use fdr_formats::{Edge, FunctionId, Sink, Source, Thread, Ticks};
 
 use super::holds::{Cpus, Holds};
+use super::programs::restricted;
 use crate::common::{Event, EventLog};
 
 /// One event, with ns from the trace's first one.
@@ -54,6 +55,15 @@ pub(crate) struct Plain {
 pub(crate) struct ThreadedLog {
     log: EventLog,
     threads: Vec<Thread>,
+}
+
+impl ThreadedLog {
+    /// Leaves out what is not held.
+    pub(crate) fn restrict(&mut self, holds: Holds) {
+        for (_, events) in &mut self.log.threads {
+            *events = restricted(std::mem::take(events), holds);
+        }
+    }
 }
 
 impl Sink for ThreadedLog {

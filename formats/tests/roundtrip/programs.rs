@@ -230,7 +230,7 @@ fn more(random: &mut Random, events: Vec<Event>) -> Vec<Event> {
 }
 
 /// Leaves out what the pair can't hold.
-fn restricted(events: Vec<Event>, holds: Holds) -> Vec<Event> {
+pub(crate) fn restricted(events: Vec<Event>, holds: Holds) -> Vec<Event> {
     let mut all: Vec<Event> = Vec::new();
     let (mut shift, mut last, mut has_wall, mut after_call) = (0, 0, false, false);
     for mut event in events {
