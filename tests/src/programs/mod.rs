@@ -5,5 +5,8 @@
 pub mod calls;
 pub mod children;
 pub mod futures;
+pub mod page;
 pub mod region;
+pub mod signals;
 pub mod stepping;
+pub mod system_calls;

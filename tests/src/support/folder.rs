@@ -19,10 +19,19 @@ impl Folder {
     /// If it cannot be made.
     #[must_use]
     pub fn new(name: &str) -> Folder {
+        Folder::within(&crate::target_folder().join("tmp"), name)
+    }
+
+    /// Makes one in another folder than that of all tests.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    #[must_use]
+    pub fn within(parent: &Path, name: &str) -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{name}-{}-{number}", std::process::id());
-        let path = crate::target_folder().join("tmp").join(name);
+        let path = parent.join(format!("{name}-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         Folder(path)

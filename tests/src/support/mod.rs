@@ -12,7 +12,6 @@ pub mod random;
 pub mod receiver;
 pub mod ring_file;
 pub mod script;
-pub mod tally;
 pub mod trace;
 pub mod truth;
 pub mod wait;

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fdr_tests::programs::page::{Entry, Page};
 use fdr_tests::programs::region;
 use fdr_tests::support::course::Course;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, MADE, crash};
 
-use crate::page::{Entry, Page};
 use crate::walk;
 
 /// After this many records, a signal has surely arrived.

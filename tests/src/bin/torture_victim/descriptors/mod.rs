@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fdr::traced;
+use fdr_tests::programs::page::Page;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::descriptors::{
     DUMPS, END, FIRST_KIND, FROM_ZERO, LEAVES, NUMBERS, OF_OTHERS, ROUNDS, THREADS, TIMES,
@@ -20,7 +21,6 @@ use fdr_tests::support::truth::descriptors::{
 };
 use fdr_tests::support::truth::{PHASE, STOP, WRONG};
 
-use crate::page::Page;
 use owner::{OwnedFile, Owner};
 use table::Number;
 

@@ -4,13 +4,13 @@
 
 use std::ffi::CString;
 
+use fdr_tests::programs::page::Page;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::descriptors::{
     FIRST_FILE, MAX, NUMBERS, SURE, THREADS, WHOLE, byte, name,
 };
 
 use super::table::{self, Number};
-use crate::page::Page;
 
 /// Bytes that are written or read together, at most.
 const PIECE: u64 = 4096;
