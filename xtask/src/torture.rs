@@ -48,7 +48,7 @@ const CASES: [Case; 8] = [
 ];
 
 /// The driver, and the programs that it drives.
-const PROGRAMS: [&str; 4] = ["torture", "torture_victim", "endings", "steady"];
+const PROGRAMS: [&str; 3] = ["torture", "torture_victim", "steadfast"];
 
 const fn case(name: &'static str, what: &'static str, long: u64, short: u64, share: u32) -> Case {
     Case {

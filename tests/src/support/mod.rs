@@ -6,6 +6,7 @@ pub mod course;
 pub mod crashed;
 pub mod endless;
 pub mod facts;
+pub mod faults;
 pub mod folder;
 pub mod program;
 pub mod random;
