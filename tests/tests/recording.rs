@@ -51,6 +51,23 @@ fn checked(folder: &Folder, outcome: &Outcome, calls: u64) -> Trace {
     trace
 }
 
+/// The four records of each handler are together. The first ones may be overwritten.
+fn handlers_are_whole(trace: &Trace) {
+    const HANDLER: [&str; 4] = ["outer in", "inner in", "inner out", "outer out"];
+    let edge = |edge: &u32| {
+        let way = if edge & 1 == 0 { "in" } else { "out" };
+        format!("{} {way}", &trace.name_of(*edge)["handlers::".len()..])
+    };
+    let edges: Vec<String> = trace.threads[0].edges.iter().map(edge).collect();
+    let is_begin = |edge: &String| edge.starts_with("work") || edge == HANDLER[0];
+    let mut left = &edges[edges.iter().position(is_begin).unwrap_or(0)..];
+    while let Some(first) = left.first() {
+        let is_own = first.starts_with("work");
+        assert!(is_own || left.starts_with(&HANDLER.map(str::to_owned)));
+        left = &left[if is_own { 1 } else { HANDLER.len() }..];
+    }
+}
+
 #[test]
 fn a_timers_handler_calls_traced_functions() {
     for variables in [
@@ -78,10 +95,11 @@ fn a_timers_handler_calls_traced_functions() {
             assert!(calls["handlers::outer"] > 0, "{variables}: {calls:?}");
             // A handler's records are there together or not at all, unless short calls leave none.
             if trace.threads[0].checked_counts().summarised == 0 {
-                assert!(
-                    calls["handlers::inner"].abs_diff(calls["handlers::outer"]) <= 1,
-                    "{calls:?}"
-                );
+                handlers_are_whole(&trace);
+            }
+            // A handler's records may be dropped, the thread's own never.
+            if variables == "FDR_BUFFER=4M FDR_KEEP=0" {
+                assert_eq!(calls["handlers::work"], worked);
             }
         }
     }
@@ -144,24 +162,6 @@ fn threads_that_rust_did_not_make() {
         "they are called as the program"
     );
     assert!(trace.threads.iter().all(|lane| lane.edges.len() == 200));
-}
-
-#[test]
-fn two_thousand_short_threads() {
-    let folder = Folder::new("record-crowd");
-    let variables = "FDR_BUFFER=128K FDR_MEMORY=4M";
-    let outcome = run(
-        env!("CARGO_BIN_EXE_crowd"),
-        &folder,
-        variables,
-        &["short", "2000", "40"],
-    );
-    let trace = checked(&folder, &outcome, count(&outcome, "calls"));
-    assert!(
-        (2..=32).contains(&trace.threads.len()),
-        "{:?}",
-        trace.names()
-    );
 }
 
 /// A function that sleeps 10 ms takes 10 ms on every clock. A machine makes a sleep longer, never shorter, so the

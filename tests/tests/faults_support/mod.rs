@@ -8,7 +8,7 @@ use fdr_tests::support::folder::Folder;
 pub(crate) use fdr_tests::support::faults::{Leftovers, Row, UNSHARE};
 
 /// See [`Row::new`].
-pub(crate) fn row(variables: &str, before: &str, steps: &str) -> Row {
+pub(crate) fn steadfast(variables: &str, before: &str, steps: &str) -> Row {
     let program = Path::new(env!("CARGO_BIN_EXE_steadfast"));
     Row::new(program, variables, before, steps)
 }
