@@ -48,7 +48,7 @@ fn trace_in(folder: &Folder) -> Trace {
 
 /// The trace of the ring that a dead process left.
 fn recovered(folder: &Folder) -> Trace {
-    let ring = only(folder, "kept/traces", ".fdr-ring");
+    let ring = only(folder, "traces", ".fdr-ring");
     let out = folder.join("recovered.fdr");
     let _ = fdr(&[
         OsStr::new("dump"),

@@ -166,7 +166,8 @@ impl Row {
         let script = format!(
             "home=$PWD; {{ {before}; }} >&2 || exit 99; {prefix} {injection} env {variables} \"$0\" {steps}; code=$?; \
              find . -mindepth 1 -maxdepth 4 > $home/left; \
-             if [ \"$PWD\" != \"$home\" ]; then cp -r traces $home/traces; fi 2> /dev/null; exit $code",
+             if [ \"$PWD\" != \"$home\" ]; then cp -r traces $home/traces; \
+             find . -name '*.fdr' -not -path './traces/*' -exec cp --parents -t $home {{}} +; fi 2> /dev/null; exit $code",
             before = self.before,
             prefix = self.prefix,
             steps = self.steps,
