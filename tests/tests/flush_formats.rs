@@ -120,7 +120,7 @@ fn dumps_by_signal_and_at_the_end() {
         running.signal("USR2");
         let _ = running.wait_for_line("wrote ");
         let outcome = running.end().ok();
-        let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
+        let calls = outcome.fact("calls");
         for number in 1..=2 {
             let trace = Trace::read(&folder.join(&format!("trace.{number}")));
             let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
@@ -290,7 +290,7 @@ fn clients_that_wait_get_the_dump() {
         let paths: Vec<PathBuf> = clients.map(|client| client.end()).into();
         let _ = running.wait_for_line("wrote tcp-listen://");
         let outcome = running.end().ok();
-        let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
+        let calls = outcome.fact("calls");
         for path in paths {
             let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
             assert_eq!(Trace::read(&path).calls(), wanted, "{}", target.name);
@@ -343,7 +343,7 @@ fn the_tool_sends_snapshots_in_every_format() {
     assert!(outcome.stderr.contains(&address), "{outcome:?}");
     traces.push(reading.end());
     let outcome = running.end().ok();
-    let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
+    let calls = outcome.fact("calls");
     for path in traces {
         let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
         assert_eq!(Trace::read(&path).calls(), wanted, "{}", path.display());

@@ -15,10 +15,6 @@ fn run(program: &str, folder: &Folder, variables: &str, arguments: &[&str]) -> O
     program.args(arguments).run().ok()
 }
 
-fn count(outcome: &Outcome, key: &str) -> u64 {
-    facts::number(&facts::only_line(&outcome.stdout, key)[0])
-}
-
 /// The trace of a program that counted `calls` calls: whole, and agreeing with its statistics.
 fn checked(folder: &Folder, outcome: &Outcome, calls: u64) -> Trace {
     let statistics = facts::statistics(&outcome.stdout);
@@ -86,7 +82,7 @@ fn a_timers_handler_calls_traced_functions() {
             variables,
             &["timer"],
         );
-        let (worked, handled) = (count(&outcome, "worked"), count(&outcome, "handled"));
+        let (worked, handled) = (outcome.fact("worked"), outcome.fact("handled"));
         assert!(handled >= 1000, "{variables}: {handled}");
         let trace = checked(&folder, &outcome, worked + handled);
         assert_eq!(trace.threads.len(), 1, "{variables}");
@@ -100,7 +96,10 @@ fn a_timers_handler_calls_traced_functions() {
             // The four records of a handler may be dropped, the thread's own never.
             if variables.contains("FDR_KEEP=0") {
                 let dropped = trace.threads[0].checked_counts().dropped;
-                assert!(dropped % 4 == 0 && dropped <= 2 * handled, "{dropped}");
+                assert!(
+                    dropped.is_multiple_of(4) && dropped <= 2 * handled,
+                    "{dropped}"
+                );
             }
         }
     }
@@ -116,7 +115,7 @@ fn handlers_come_in_the_midst_of_first_records() {
         variables,
         &["first-records"],
     );
-    let (worked, handled) = (count(&outcome, "worked"), count(&outcome, "handled"));
+    let (worked, handled) = (outcome.fact("worked"), outcome.fact("handled"));
     assert_eq!(worked, 2000);
     let _ = checked(&folder, &outcome, worked + handled);
 }
@@ -132,7 +131,7 @@ fn destructors_of_threads_call_traced_functions() {
         &["destructors"],
     );
     // Rust's destructor of each thread, 1 to 4 rounds of the C library's, and 15 ordinary calls.
-    let calls = count(&outcome, "calls");
+    let calls = outcome.fact("calls");
     assert_eq!(calls, 20 + 50 + 15);
     let statistics = facts::statistics(&outcome.stdout);
     // The slot is given back in the third of four rounds, before the program's own destructor: its
@@ -155,7 +154,7 @@ fn destructors_of_threads_call_traced_functions() {
 fn threads_that_rust_did_not_make() {
     let folder = Folder::new("record-foreign");
     let outcome = run(env!("CARGO_BIN_EXE_crowd"), &folder, "", &["foreign"]);
-    assert_eq!(count(&outcome, "calls"), 400);
+    assert_eq!(outcome.fact("calls"), 400);
     let trace = checked(&folder, &outcome, 400);
     assert_eq!(
         trace.names(),

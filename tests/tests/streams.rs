@@ -266,7 +266,7 @@ fn rings_that_go_from_thread_to_thread() {
         .start();
     while running.line() != "waiting" {}
     let outcome = running.end().ok();
-    let calls: u64 = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
+    let calls: u64 = outcome.fact("calls");
     let statistics = facts::statistics(&outcome.stdout);
     assert_eq!(facts::total(&statistics), 2 * calls);
     let trace = Trace::read(&folder.join("trace"));

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use fdr::traced;
+use fdr_tests::programs::faults::{illegal, overflow, read_from, write_to};
 use fdr_tests::programs::region;
 use fdr_tests::programs::signals::{HandlerWithState, handle_with_state, pass_on};
 use fdr_tests::programs::system_calls::forbid;
@@ -124,16 +125,6 @@ fn work(way: &str) {
     crash(way);
 }
 
-fn write_to(address: usize) {
-    // SAFETY: none: this is the crash.
-    unsafe { black_box(address as *mut u64).write_volatile(1) };
-}
-
-fn read_from(address: usize) {
-    // SAFETY: none: this is the crash.
-    black_box(unsafe { black_box(address as *const u64).read_volatile() });
-}
-
 fn past_the_end_of_a_file() {
     // SAFETY: a file of the test's own, mapped and never unmapped; the read is the crash.
     unsafe {
@@ -143,16 +134,6 @@ fn past_the_end_of_a_file() {
         libc::unlink(c"short".as_ptr());
         black_box(page.cast::<u8>().read_volatile());
     }
-}
-
-fn illegal() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: none: this is the crash.
-    unsafe {
-        std::arch::asm!("ud2");
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    raise(libc::SIGILL);
 }
 
 fn divide() {
@@ -180,14 +161,6 @@ fn forbidden_call() {
     forbid(&[libc::SYS_getppid], libc::SECCOMP_RET_TRAP, 0);
     // SAFETY: no arguments; the call is the crash.
     unsafe { libc::syscall(libc::SYS_getppid) };
-}
-
-fn overflow(depth: u64) -> u64 {
-    let room = black_box([depth; 64]);
-    if depth == 0 {
-        return 0;
-    }
-    overflow(black_box(depth + 1)) + room[7]
 }
 
 fn raise(signal: i32) {

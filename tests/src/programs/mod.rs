@@ -4,6 +4,7 @@
 
 pub mod calls;
 pub mod children;
+pub mod faults;
 pub mod futures;
 pub mod page;
 pub mod region;

@@ -75,6 +75,28 @@ impl Folder {
             .collect()
     }
 
+    /// The files of a process in it whose names end so, sorted.
+    #[must_use]
+    pub fn of_process(&self, pid: u32, end: &str) -> Vec<PathBuf> {
+        let pid = pid.to_string();
+        let is_of = |name: &str| name.split('.').nth(1) == Some(&pid);
+        let names = self.names().into_iter();
+        let names = names.filter(|name| name.ends_with(end) && is_of(name));
+        names.map(|name| self.join(&name)).collect()
+    }
+
+    /// The only one of them.
+    ///
+    /// # Panics
+    ///
+    /// If there is none or more than one.
+    #[must_use]
+    pub fn only_of_process(&self, pid: u32, end: &str) -> PathBuf {
+        let mut files = self.of_process(pid, end);
+        assert_eq!(files.len(), 1, "…{end} of {pid} in {:?}", self.names());
+        files.remove(0)
+    }
+
     /// The trace in it.
     ///
     /// # Panics

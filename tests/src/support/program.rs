@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use super::facts;
 use super::folder::Folder;
 use super::wait::{DEADLINE, Patience, until, within};
 
@@ -350,6 +351,22 @@ impl Outcome {
     pub fn ok(self) -> Outcome {
         assert!(self.status.success(), "{self:#?}");
         self
+    }
+
+    /// The number that the program prints behind `key`, in a line of its own.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such line, or more than one.
+    #[must_use]
+    pub fn fact(&self, key: &str) -> u64 {
+        facts::number(&facts::only_line(&self.stdout, key)[0])
+    }
+
+    /// The reports of the program's children: process and number of records.
+    #[must_use]
+    pub fn children(&self) -> Vec<(u32, u64)> {
+        facts::children(&self.stdout)
     }
 
     /// The lines of the recorder, without their prefix.
