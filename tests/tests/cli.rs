@@ -5,35 +5,25 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::Program;
 use fdr_tests::{example, reader, tool};
 use serde_json::Value;
 
-/// An empty folder of the test's own, removed at its end.
-struct Folder(PathBuf);
+/// A folder of the test's own, and the tool in it.
+struct Place(Folder);
 
-impl Folder {
-    fn new(test: &str) -> Folder {
-        let name = format!("cli-{test}-{}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder below the target folder");
-        Folder(path)
+impl Place {
+    fn new(test: &str) -> Place {
+        Place(Folder::new(test))
     }
 
     /// A program in the folder, without the recorder's variables of the test's own environment.
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("FDR") {
-                command.env_remove(name);
-            }
-        }
-        command.current_dir(&self.0);
-        command
+        Program::new(program, &self.0).into_command()
     }
 
     /// Runs the tool.
@@ -64,12 +54,6 @@ impl Folder {
         self.fdr(&["verify", &trace]);
         let stdout = String::from_utf8(output.stdout).expect("UTF-8");
         Recording { trace, stdout }
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -111,7 +95,7 @@ fn accounted(account: &str) -> BTreeMap<String, u64> {
 
 #[test]
 fn the_program_report_and_llvm_xray_count_alike() {
-    let folder = Folder::new("cli-counts");
+    let folder = Place::new("cli-counts");
     // The ring holds all of it.
     let recording = folder.record(
         &["--buffer", "64M"],
@@ -144,7 +128,7 @@ fn the_program_report_and_llvm_xray_count_alike() {
         };
         let output = Command::new(llvm)
             .args(["account", "-f", "csv", "-m", "map.elf", &recording.trace])
-            .current_dir(&folder.0)
+            .current_dir(folder.0.path())
             .output()
             .expect("it runs");
         let account = String::from_utf8(output.stdout).expect("UTF-8");
@@ -154,7 +138,7 @@ fn the_program_report_and_llvm_xray_count_alike() {
 
 #[test]
 fn what_is_looked_through_is_what_was_recorded() {
-    let folder = Folder::new("cli-looking");
+    let folder = Place::new("cli-looking");
     // The ring holds all of it.
     let options = ["--buffer", "64M"];
     let arguments = ["--documents", "20", "--passes", "1"];
@@ -178,7 +162,7 @@ fn what_is_looked_through_is_what_was_recorded() {
 
 #[test]
 fn a_ring_that_wrapped_says_what_it_lost() {
-    let folder = Folder::new("cli-wrapped");
+    let folder = Place::new("cli-wrapped");
     let recording = folder.record(
         &["--buffer", "128K"],
         "index_builder",
@@ -203,7 +187,7 @@ fn a_ring_that_wrapped_says_what_it_lost() {
 
 #[test]
 fn options_choose_what_is_recorded_and_where() {
-    let folder = Folder::new("cli-options");
+    let folder = Place::new("cli-options");
     let options = [
         "--filter",
         "*::collatz",
@@ -233,7 +217,7 @@ fn ten_milliseconds_are_ten_milliseconds_by_every_clock() {
         if clock != "monotonic" && !cfg!(target_arch = "x86_64") {
             continue;
         }
-        let folder = Folder::new(&format!("cli-clock-{clock}"));
+        let folder = Place::new(&format!("cli-clock-{clock}"));
         let recording = folder.record(&["--clock", clock], "sleeper", &[]);
         let report = folder.json(&["report", "--json", &recording.trace]);
         let functions = report["functions"].as_array().expect("functions");
@@ -253,12 +237,12 @@ fn ten_milliseconds_are_ten_milliseconds_by_every_clock() {
 
 #[test]
 fn rings_tell_whether_the_process_runs() {
-    let folder = Folder::new("cli-ring");
+    let folder = Place::new("cli-ring");
     let mut program = folder.command(example("index_builder"));
     let program = program.args(["--seconds", "600"]).env("FDR", "1");
     let mut running = program.stdout(Stdio::null()).spawn().expect("it runs");
     let recover = || {
-        let files = fs::read_dir(&folder.0).expect("a folder");
+        let files = fs::read_dir(folder.0.path()).expect("a folder");
         let paths = files.map(|file| file.expect("a file").path());
         let mut rings = paths.filter(|path| path.to_string_lossy().ends_with(".fdr-ring"));
         let mut command = folder.command(tool());
@@ -292,7 +276,7 @@ fn rings_tell_whether_the_process_runs() {
 
 #[test]
 fn rings_of_killed_commands_are_named() {
-    let folder = Folder::new("cli-left");
+    let folder = Place::new("cli-left");
     let program = example("index_builder");
     // The shell kills the program as soon as there is a ring.
     let script = "\"$0\" --seconds 600 >/dev/null & \

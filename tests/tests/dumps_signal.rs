@@ -5,13 +5,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::thread;
-use std::time::Duration;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, Running, verify};
-use fdr_tests::support::random::Random;
 use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 
@@ -54,56 +51,10 @@ fn all_whole(folder: &Folder, outcome: &Outcome) {
 }
 
 #[test]
-fn ten_times_at_random_moments() {
-    at_random_moments(10);
-}
-
-fn at_random_moments(count: usize) {
-    let folder = Folder::new("signal-random");
-    let output = undisturbed(&folder);
-    let program = steady(&folder, "FDR=1 FDR_BUFFER=256K");
-    let (mut random, mut known) = (Random::new(40), BTreeSet::new());
-    for number in 1..=count {
-        thread::sleep(Duration::from_micros(random.below(5_000)));
-        program.signal("USR2");
-        for path in traces(&folder, number) {
-            // Read as soon as it is there: a name without a whole file would show.
-            if known.insert(path.clone()) {
-                let trace = Trace::read(&path);
-                assert_eq!(trace.info.reason, "signal");
-                trace.threads.iter().for_each(|lane| {
-                    let _ = lane.checked_counts();
-                });
-            }
-        }
-    }
-    let outcome = program.end().ok();
-    assert_eq!(outcome.stdout, output);
-    assert_eq!(folder.names().len(), count + 1);
-    all_whole(&folder, &outcome);
-}
-
-#[test]
 fn a_storm_of_signals_to_the_very_end() {
-    storms(2);
-}
-
-mod the_rest {
-    #[test]
-    fn forty_times_at_random_moments() {
-        super::at_random_moments(40);
-    }
-
-    #[test]
-    fn more_storms_of_signals_to_the_very_end() {
-        super::storms(4);
-    }
-}
-
-fn storms(rounds: u32) {
     let folder = Folder::new("signal-storm");
     let output = undisturbed(&folder);
-    for round in 0..rounds {
+    for round in 0..2 {
         let mut program = steady(&folder, "FDR=1 FDR_BUFFER=1M");
         let kill = format!(
             "while kill -s USR2 {} 2>/dev/null; do :; done",

@@ -12,7 +12,7 @@ use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::receiver::{Connection, Listener};
-use fdr_tests::support::tally::Tally;
+use fdr_tests::support::trace::Trace;
 
 fn endings(folder: &Folder, target: &Target, out: &str, way: &str) -> Program {
     Program::new(env!("CARGO_BIN_EXE_endings"), folder)
@@ -23,7 +23,7 @@ fn endings(folder: &Folder, target: &Target, out: &str, way: &str) -> Program {
 }
 
 fn works(path: &Path) -> u64 {
-    Tally::read(path).calls()["endings::work"]
+    Trace::read(path).calls()["endings::work"]
 }
 
 fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Target> {
@@ -42,12 +42,12 @@ fn at_the_end_under_the_default_name() {
             "{:?}",
             folder.names()
         );
-        let tally = Tally::read(&paths[0]);
+        let trace = Trace::read(&paths[0]);
         assert_eq!(
-            tally.calls(),
+            trace.calls(),
             BTreeMap::from([("endings::work".to_owned(), 10)])
         );
-        assert_eq!(tally.threads.len(), 1, "{}", target.name);
+        assert_eq!(trace.threads.len(), 1, "{}", target.name);
         let lines = outcome.recorder_lines();
         assert_eq!(lines.len(), 1, "{lines:?}");
         let wrote = format!("wrote {}: 20 records of 1 thread, ", paths[0].display());
@@ -81,7 +81,7 @@ fn program_facts_are_in_every_format() {
     let others = converted(&folder, "xray").into_iter();
     traces.extend(others.map(|(target, path, _)| (target, path)));
     for (target, path) in traces {
-        let info = Tally::read(&path).info;
+        let info = Trace::read(&path).info;
         assert_eq!(
             (&*info.program, &*info.reason),
             ("endings", "exit"),
@@ -120,12 +120,12 @@ fn dumps_by_signal_and_at_the_end() {
         running.signal("USR2");
         let _ = running.wait_for_line("wrote ");
         let outcome = running.end().ok();
-        let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
+        let calls = outcome.fact("calls");
         for number in 1..=2 {
-            let tally = Tally::read(&folder.join(&format!("trace.{number}")));
+            let trace = Trace::read(&folder.join(&format!("trace.{number}")));
             let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
-            assert_eq!(tally.calls(), wanted, "{} {number}", target.name);
-            assert_eq!(tally.threads.len(), 20, "{}", target.name);
+            assert_eq!(trace.calls(), wanted, "{} {number}", target.name);
+            assert_eq!(trace.threads.len(), 20, "{}", target.name);
         }
         assert_eq!(folder.names(), ["trace.1", "trace.2"], "{}", target.name);
     }
@@ -157,11 +157,14 @@ fn wrapped_rings_are_equal_in_every_format() {
 
 /// `said` has the messages about the trace.
 fn as_the_program_counted(target: &Target, path: &Path, counted: &str, messages: &str) {
-    let tally = Tally::read(path);
+    let trace = Trace::read(path);
     for thread in &facts::statistics(counted).threads {
-        let of_trace = &tally.threads[&thread.id];
-        let counts = of_trace.counts.unwrap_or_else(|| panic!("{}", target.name));
-        let there: u64 = of_trace.measured.iter().sum();
+        let mut lanes = trace.threads.iter();
+        let lane = lanes.find(|lane| lane.thread.id.0 == thread.id);
+        let lane = lane.unwrap_or_else(|| panic!("{}: no {}", target.name, thread.name));
+        let counts = lane.thread.counts;
+        let counts = counts.unwrap_or_else(|| panic!("{}", target.name));
+        let there = lane.edges.len() as u64;
         if target.name == "tcstate" {
             // The format has no states of length zero, and most untimed calls have this length. A message says so.
             assert!(
@@ -190,7 +193,7 @@ fn as_the_program_counted(target: &Target, path: &Path, counted: &str, messages:
             target.name
         );
         assert_eq!(counts.summarised, thread.summarised, "{}", target.name);
-        assert_eq!(of_trace.name, thread.name, "{}", target.name);
+        assert_eq!(lane.thread.name, thread.name, "{}", target.name);
     }
 }
 
@@ -287,10 +290,10 @@ fn clients_that_wait_get_the_dump() {
         let paths: Vec<PathBuf> = clients.map(|client| client.end()).into();
         let _ = running.wait_for_line("wrote tcp-listen://");
         let outcome = running.end().ok();
-        let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
+        let calls = outcome.fact("calls");
         for path in paths {
             let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
-            assert_eq!(Tally::read(&path).calls(), wanted, "{}", target.name);
+            assert_eq!(Trace::read(&path).calls(), wanted, "{}", target.name);
         }
         // At the end no client is connected. A line says so, and the ring keeps the records.
         let lines = outcome.recorder_lines();
@@ -311,7 +314,7 @@ fn a_dump_on_standard_output() {
             .run()
             .ok();
         assert_eq!(
-            Tally::read(&folder.join("trace")).records(),
+            Trace::read(&folder.join("trace")).records(),
             2000,
             "{outcome:?}"
         );
@@ -340,10 +343,10 @@ fn the_tool_sends_snapshots_in_every_format() {
     assert!(outcome.stderr.contains(&address), "{outcome:?}");
     traces.push(reading.end());
     let outcome = running.end().ok();
-    let calls = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
+    let calls = outcome.fact("calls");
     for path in traces {
         let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
-        assert_eq!(Tally::read(&path).calls(), wanted, "{}", path.display());
+        assert_eq!(Trace::read(&path).calls(), wanted, "{}", path.display());
     }
 }
 

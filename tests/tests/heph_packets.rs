@@ -7,7 +7,7 @@ use std::path::Path;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
 use fdr_tests::support::receiver::{Connection, Listener};
-use fdr_tests::support::tally::Tally;
+use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 
 use crate::heph_packets_by_hand::{FACTS, Value, convertible, packets};
@@ -42,7 +42,7 @@ fn check(path: &Path, calls: usize, threads: usize) {
             })
     });
     assert!(counted.count() >= threads, "{}", path.display());
-    assert_eq!(Tally::read(path).records(), 2 * calls as u64);
+    assert_eq!(Trace::read(path).records(), 2 * calls as u64);
 }
 
 #[test]
@@ -77,13 +77,13 @@ fn a_client_that_joins_late() {
     run_wave(&folder, &mut running, 1);
     until("the wave at the first client", || {
         let length = fs::metadata(folder.join("first")).map_or(0, |known| known.len());
-        (length > 64 && Tally::read_cut(&folder.join("first")).records() == 4000).then_some(())
+        (length > 64 && Trace::read_cut(&folder.join("first")).records() == 4000).then_some(())
     });
     let second = Connection::to(&port).read_to(folder.join("second"));
     run_wave(&folder, &mut running, 2);
     let _ = running.end().ok();
     check(&first.end(), 4000, 4);
     let late = second.end();
-    let calls = Tally::read(&late).records() as usize / 2;
+    let calls = Trace::read(&late).records() as usize / 2;
     check(&late, calls, 2);
 }

@@ -16,6 +16,7 @@ use fdr_formats::registry::target;
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, Edge, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo, Writer};
 use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::Program;
 use fdr_tests::{reader, tool};
 
 /// The interrupted commands: the words, and the input. `IN` is the trace, `OUT` the output.
@@ -78,9 +79,10 @@ fn traces(folder: &Folder, calls: u64) -> PathBuf {
     }
     writer.finish().expect("a trace");
     let tool = |words: &[&str]| {
-        let command = command().current_dir(folder.path()).args(words).output();
-        let output = command.expect("fdr runs");
-        assert!(output.status.success(), "{words:?}: {output:?}");
+        let _ = Program::new(fdr_tests::tool(), folder)
+            .args(words)
+            .run()
+            .ok();
     };
     tool(&["pack", "-q", "t.fdr"]);
     tool(&["convert", "-q", "t.fdr", "--to", "ctf", "-o", "t.fdr.ctf"]);
@@ -107,20 +109,6 @@ fn write_thread(writer: &mut dyn Writer, thread: u64, calls: u64) {
             edge(time + 50, function, Edge::Exit),
         ]);
     }
-}
-
-/// The tool, without the recorder's variables of the test's own environment.
-fn command() -> Command {
-    clean(Command::new(tool()))
-}
-
-fn clean(mut command: Command) -> Command {
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("FDR") {
-            command.env_remove(name);
-        }
-    }
-    command
 }
 
 /// One run of a command, in folders of its own.
@@ -150,7 +138,7 @@ impl Run {
         let output = output.to_str().expect("UTF-8");
         let named = |word: &str| word.replace("IN", trace).replace("OUT", output);
         all.extend(words.split(' ').map(named));
-        let mut command = clean(Command::new(&all[0]));
+        let mut command = Program::new(&all[0], &self.messages).into_command();
         command.args(&all[1..]).env("TMPDIR", self.temporary.path());
         let stderr = File::create(self.messages.join("stderr")).expect("a file");
         command.stdout(Stdio::null()).stderr(stderr);

@@ -4,7 +4,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, verify};
@@ -25,13 +24,6 @@ fn undisturbed(outcome: Outcome, way: &str) -> Outcome {
     assert_eq!(outcome.status.code(), Some(code), "{outcome:?}");
     assert_eq!(outcome.stdout, SUM, "{outcome:?}");
     outcome
-}
-
-/// The same in a shell that takes something away first.
-fn limited(folder: &Folder, limit: &str, variables: &str) -> Outcome {
-    let script = format!("{limit}; exec \"$0\" \"$@\"");
-    let program = Program::in_shell(&script, env!("CARGO_BIN_EXE_endings"), folder);
-    undisturbed(program.args(&["exit"]).set(variables).run(), "exit")
 }
 
 #[test]
@@ -223,46 +215,17 @@ fn no_folder_for_traces() {
     assert_eq!(folder.names(), ["file", "rings"]);
 }
 
+/// With little room for addresses, rings have less, and a line says so.
 #[test]
-fn file_size_limits_do_not_kill() {
-    // Limits in units of 512 or 1024 bytes (this depends on the shell). There is room for nothing, for a part of the
-    // ring's head, for a part of its regions, or for all but the trace.
-    for blocks in [0, 1, 64, 1000, 140_000] {
-        let folder = Folder::new("fault-fsize");
-        let outcome = limited(&folder, &format!("ulimit -f {blocks}"), "FDR=1");
-        assert!(!outcome.recorder_lines().is_empty(), "{outcome:?}");
-        assert_eq!(folder.ending(".tmp").len(), 0, "{:?}", folder.names());
-        folder.ending(".fdr").iter().for_each(|path| verify(path));
-    }
-}
-
-#[test]
-fn few_descriptors_and_few_addresses() {
-    for limit in [
-        "ulimit -n 4",
-        "ulimit -n 5",
-        "ulimit -v 500000",
-        "ulimit -v 60000",
-    ] {
-        let folder = Folder::new("fault-limits");
-        let outcome = limited(&folder, limit, "FDR=1");
-        assert!(!outcome.recorder_lines().is_empty(), "{outcome:?}");
-        folder.ending(".fdr").iter().for_each(|path| verify(path));
-        if limit == "ulimit -v 500000" {
-            let messages = outcome.recorder_lines().join("\n");
-            let wanted = "the limit of 500000 KiB of addresses leaves 62464 KiB for all rings";
-            assert!(messages.contains(wanted), "{messages}");
-            assert_eq!(folder.ending(".fdr").len(), 1, "{outcome:?}");
-        }
-        // A ring may be left only where no trace could be written.
-        let (traces, rings) = (folder.ending(".fdr"), folder.ending(".fdr-ring"));
-        assert_eq!(
-            folder.names().len(),
-            traces.len().max(rings.len()),
-            "{limit}: {:?}: {outcome:?}",
-            folder.names()
-        );
-    }
+fn limits_of_addresses_are_named() {
+    let folder = Folder::new("fault-limits");
+    let script = "ulimit -v 500000; exec \"$0\" \"$@\"";
+    let program = Program::in_shell(script, env!("CARGO_BIN_EXE_endings"), &folder);
+    let outcome = undisturbed(program.args(&["exit"]).set("FDR=1").run(), "exit");
+    let messages = outcome.recorder_lines().join("\n");
+    let wanted = "the limit of 500000 KiB of addresses leaves 62464 KiB for all rings";
+    assert!(messages.contains(wanted), "{messages}");
+    verify(&folder.only_trace());
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -297,55 +260,4 @@ fn nobody_listens_to_standard_error() {
         }
     }
     assert_eq!(folder.ending(".fdr").len(), 4);
-}
-
-#[test]
-fn a_full_disk() {
-    let folder = Folder::new("fault-full");
-    fs::create_dir(folder.join("small")).expect("a folder");
-    // A small file system, in a name space of its own.
-    let mount = |size: &str| format!("mount -t tmpfs -o size={size} none small && cd small && ");
-    let probe = mount("1M") + "true";
-    let unshare = ["--user", "--map-root-user", "--mount", "sh", "-c"];
-    let may = Command::new("unshare")
-        .args(unshare)
-        .arg(&probe)
-        .current_dir(folder.path())
-        .output();
-    if !may.is_ok_and(|output| output.status.success()) {
-        fdr_tests::skip(
-            "a full disk: no right to mount a small file system (unshare --user --mount)",
-        );
-        return;
-    }
-    for (size, variables, way) in [
-        // The ring's head has room, the first chunk of a region has not; the trace has.
-        ("256K", "FDR_BUFFER=4M", "exit"),
-        ("240K", "FDR_BUFFER=4M FDR_KEEP=0", "exit"),
-        // The regions have room, and nothing is left for the trace.
-        ("1M", "FDR_BUFFER=128K FDR_MEMORY=384K", "fill"),
-    ] {
-        let mount = mount(size);
-        let fill = if way == "fill" {
-            "head -c 5M /dev/zero > rest 2>/dev/null; "
-        } else {
-            ""
-        };
-        let script = format!(
-            "{mount} export FDR=1 {variables}; {fill} \"$0\" exit; code=$?; ls -A >&2; exit $code"
-        );
-        let program = Program::new("unshare", &folder)
-            .args(&unshare)
-            .args(&[&script, env!("CARGO_BIN_EXE_endings")]);
-        let outcome = undisturbed(program.run(), "exit");
-        let messages = outcome.recorder_lines().join("\n");
-        let expected = if way == "fill" {
-            "No space left on device"
-        } else {
-            "no space for a thread's ring"
-        };
-        assert!(messages.contains(expected), "{outcome:?}");
-        assert!(!outcome.stderr.contains(".tmp\n"), "{outcome:?}");
-    }
-    assert!(Path::new(&folder.join("small")).is_dir());
 }

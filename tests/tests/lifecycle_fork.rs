@@ -240,7 +240,7 @@ fn forks_in_any_thread_while_others_record() {
     assert_eq!(names, ["all.fdr"]);
     let trace = Trace::read(&folder.join("all.fdr"));
     let parent = trace.info.process.expect("a process").to_string();
-    let records = facts::number::<u64>(&facts::only_line(&outcome.stdout, "records")[0]);
+    let records = outcome.fact("records");
     assert_eq!(asked_for(&folder.join("all.fdr"), &parent), records);
     assert!(!trace.calls().contains_key("forks::childs_work"));
 }

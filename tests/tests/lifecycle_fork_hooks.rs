@@ -15,19 +15,6 @@ fn hooks(folder: &Folder, way: &str) -> Outcome {
     program.set(variables).args(&[way]).run().ok()
 }
 
-/// The reports of the children: process and number of records.
-fn children(outcome: &Outcome) -> Vec<(u64, u64)> {
-    facts::children(&outcome.stdout)
-}
-
-fn of_process(folder: &Folder, pid: u64, end: &str) -> Vec<PathBuf> {
-    let part = format!("forks_hooks.{pid}.");
-    let found = folder.ending(end).into_iter();
-    found
-        .filter(|path| path.to_string_lossy().contains(&part))
-        .collect()
-}
-
 fn asked_for(path: &Path) -> u64 {
     verify(path);
     Trace::read(path).asked_for()
@@ -37,10 +24,10 @@ fn asked_for(path: &Path) -> u64 {
 fn traces_of_children(way: &str, count: usize) {
     let folder = Folder::new(&format!("hooks-{way}"));
     let outcome = hooks(&folder, way);
-    let children = children(&outcome);
+    let children = outcome.children();
     assert_eq!(children.len(), count, "{outcome:?}");
     for (pid, records) in children {
-        let traces = of_process(&folder, pid, ".fdr");
+        let traces = folder.of_process(pid, ".fdr");
         assert_eq!(traces.len(), 1, "{pid} in {:?}", folder.names());
         assert_eq!(asked_for(&traces[0]), records, "of {pid}");
     }
@@ -61,11 +48,11 @@ fn child_hooks_may_fork_early() {
 fn raw_forks_beside_another_fork() {
     let folder = Folder::new("hooks-beside");
     let outcome = hooks(&folder, "beside");
-    let children = children(&outcome);
+    let children = outcome.children();
     assert_eq!(children.len(), 2);
     for (pid, records) in children {
-        let traces = of_process(&folder, pid, ".fdr");
-        let rings = of_process(&folder, pid, ".fdr-ring");
+        let traces = folder.of_process(pid, ".fdr");
+        let rings = folder.of_process(pid, ".fdr-ring");
         // The one that leaves without its exit handlers leaves a ring.
         let asked_for = match (&traces[..], &rings[..]) {
             ([trace], []) => asked_for(trace),
@@ -80,8 +67,8 @@ fn raw_forks_beside_another_fork() {
 fn raw_fork_children_take_dump_signals() {
     let folder = Folder::new("hooks-signal");
     let outcome = hooks(&folder, "signal");
-    let [(pid, records)] = children(&outcome).try_into().expect("one child");
-    let traces = of_process(&folder, pid, ".fdr");
+    let [(pid, records)] = outcome.children().try_into().expect("one child");
+    let traces = folder.of_process(pid, ".fdr");
     assert_eq!(traces.len(), 1, "{:?}", folder.names());
     assert_eq!((asked_for(&traces[0]), records), (6, 6));
 }
@@ -94,13 +81,13 @@ fn generations_with_the_same_process_number() {
         fdr_tests::skip("children with their parent's process number: no namespaces are to be had");
         return;
     }
-    let traces = of_process(&folder, 1, ".fdr");
+    let traces = folder.of_process(1, ".fdr");
     let mut records: Vec<u64> = traces.iter().map(|path| asked_for(path)).collect();
     records.sort_unstable();
     assert_eq!(records, [6, 10], "{:?}", folder.names());
     assert_eq!(folder.ending(".fdr-ring"), [] as [PathBuf; 0]);
-    let parent = facts::number(&facts::only_line(&outcome.stdout, "pid")[0]);
-    let own = of_process(&folder, parent, ".fdr");
+    let parent = outcome.fact("pid") as u32;
+    let own = folder.of_process(parent, ".fdr");
     assert_eq!((own.len(), asked_for(&own[0])), (1, 20));
 }
 
@@ -108,7 +95,7 @@ fn generations_with_the_same_process_number() {
 fn long_families_keep_address_space() {
     let folder = Folder::new("hooks-generations");
     let outcome = hooks(&folder, "generations");
-    let mib: Vec<u64> = children(&outcome).iter().map(|child| child.1).collect();
+    let mib: Vec<u64> = outcome.children().iter().map(|child| child.1).collect();
     assert_eq!(mib.len(), 9, "{outcome:?}");
     // The first ring's stay, as do those of the last two.
     assert!(mib[0] < mib[2], "{mib:?} MiB are inaccessible");

@@ -4,7 +4,6 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::ring_file::RingFile;
@@ -15,35 +14,16 @@ fn odd(folder: &Folder, variables: &str, way: &str) -> Outcome {
     program.set(variables).args(&[way]).run().ok()
 }
 
-fn fact(outcome: &Outcome, key: &str) -> u64 {
-    facts::number(&facts::only_line(&outcome.stdout, key)[0])
-}
-
-/// The reports of the children: process and number of records.
-fn children(outcome: &Outcome) -> Vec<(u32, u64)> {
-    facts::children(&outcome.stdout)
-}
-
-/// The only file with that in its name and that end.
-fn only(folder: &Folder, part: &str, end: &str) -> PathBuf {
-    let found = folder.ending(end).into_iter();
-    let mut found: Vec<_> = found
-        .filter(|path| path.to_string_lossy().contains(part))
-        .collect();
-    assert_eq!(found.len(), 1, "{part}…{end} in {:?}", folder.names());
-    found.remove(0)
-}
-
 /// The trace of a process. It must have `records` records, and the process id `pid`.
 fn trace_of(folder: &Folder, pid: u32, records: u64) -> Trace {
-    let trace = Trace::verified(&only(folder, &format!("forks_odd.{pid}."), ".fdr"));
+    let trace = Trace::verified(&folder.only_of_process(pid, ".fdr"));
     assert_eq!(trace.info.process, Some(u64::from(pid)));
     assert_eq!(trace.asked_for(), records);
     trace
 }
 
 fn ring_of(folder: &Folder, pid: u32) -> RingFile {
-    RingFile::read(&only(folder, &format!("odd.{pid}."), ".fdr-ring"))
+    RingFile::read(&folder.only_of_process(pid, ".fdr-ring"))
 }
 
 /// The ring of a child that a handler forked in the midst of a call. The child has made `records` records of its own.
@@ -72,9 +52,9 @@ fn handlers_may_fork_at_every_instruction() {
         let folder = Folder::new("fork-handler");
         let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY={memory} FDR_CLOCK={clock}");
         let outcome = odd(&folder, &variables, way);
-        assert_eq!(fact(&outcome, "failed"), 0);
-        assert!(fact(&outcome, "traps") > 3000, "{}", outcome.stdout);
-        let children = children(&outcome);
+        assert_eq!(outcome.fact("failed"), 0);
+        assert!(outcome.fact("traps") > 3000, "{}", outcome.stdout);
+        let children = outcome.children();
         // Of more than 256 dead children the oldest have no ring any more.
         let count = children.len();
         assert!((80..=256).contains(&count), "{count} children");
@@ -82,8 +62,8 @@ fn handlers_may_fork_at_every_instruction() {
             let ring = ring_of_interrupted(&folder, pid, records);
             assert!(ring.threads.len() == 1, "{} threads", ring.threads.len());
         }
-        let pid = fact(&outcome, "pid") as u32;
-        trace_of(&folder, pid, fact(&outcome, "records"));
+        let pid = outcome.fact("pid") as u32;
+        trace_of(&folder, pid, outcome.fact("records"));
     }
 }
 
@@ -95,14 +75,14 @@ fn forks_beside_a_first_record_in_handlers() {
         let folder = Folder::new("fork-first");
         let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY={memory}");
         let outcome = odd(&folder, &variables, "first");
-        assert_eq!(fact(&outcome, "failed"), 0);
-        let children = children(&outcome);
+        assert_eq!(outcome.fact("failed"), 0);
+        let children = outcome.children();
         assert_eq!(children.len(), 250);
         for (pid, records) in children {
             let _ = ring_of_interrupted(&folder, pid, records);
         }
-        let pid = fact(&outcome, "pid") as u32;
-        trace_of(&folder, pid, fact(&outcome, "records"));
+        let pid = outcome.fact("pid") as u32;
+        trace_of(&folder, pid, outcome.fact("records"));
     }
 }
 
@@ -110,14 +90,14 @@ fn forks_beside_a_first_record_in_handlers() {
 fn raw_fork_children_leave_the_parents_ring() {
     let folder = Folder::new("fork-raw");
     let outcome = odd(&folder, "FDR=1 FDR_CLOCK=rdtscp", "raw");
-    let [(pid, records)] = children(&outcome).try_into().expect("one child");
+    let [(pid, records)] = outcome.children().try_into().expect("one child");
     let ring = ring_of(&folder, pid);
     let in_parents = records - ring.asked_for();
     // What is left of the chunk that its parent was in.
     assert!(in_parents < 8186, "{in_parents}");
-    let parent = fact(&outcome, "pid") as u32;
+    let parent = outcome.fact("pid") as u32;
     assert_eq!(
-        Trace::verified(&only(&folder, &format!("forks_odd.{parent}."), ".fdr")).asked_for(),
+        Trace::verified(&folder.only_of_process(parent, ".fdr")).asked_for(),
         40 + in_parents
     );
 }
@@ -126,11 +106,7 @@ fn raw_fork_children_leave_the_parents_ring() {
 fn a_child_in_its_parents_memory_breaks_nothing() {
     let folder = Folder::new("fork-shared");
     let outcome = odd(&folder, "FDR=1", "shared");
-    let trace = trace_of(
-        &folder,
-        fact(&outcome, "pid") as u32,
-        fact(&outcome, "records"),
-    );
+    let trace = trace_of(&folder, outcome.fact("pid") as u32, outcome.fact("records"));
     let processes = trace.threads.iter().map(|lane| lane.thread.process);
     assert!(
         processes
@@ -152,7 +128,7 @@ fn a_daemon_is_recorded() {
     ] {
         let folder = Folder::new("fork-daemon");
         let outcome = odd(&folder, variables, "daemon");
-        let children = children(&outcome);
+        let children = outcome.children();
         assert_eq!(children.len(), 2);
         for (pid, records) in children {
             let trace =
@@ -174,7 +150,7 @@ fn forks_while_the_recorder_comes_up() {
     let folder = Folder::new("fork-installing");
     let variables = "FDR_BUFFER=128K FDR_MEMORY=1M FDR_LOG=quiet";
     let outcome = odd(&folder, variables, "installing");
-    let children = children(&outcome);
+    let children = outcome.children();
     assert_eq!(children.len(), 30);
     for (pid, records) in children {
         trace_of(&folder, pid, records);
@@ -186,15 +162,15 @@ fn forks_while_the_recorder_comes_up() {
 fn a_program_that_executes_itself_leaves_its_ring() {
     let folder = Folder::new("fork-exec");
     let outcome = odd(&folder, "FDR=1", "exec");
-    let pid = fact(&outcome, "pid") as u32;
+    let pid = outcome.fact("pid") as u32;
     trace_of(&folder, pid, 40);
     let ring = ring_of(&folder, pid);
     assert_eq!((ring.pid, ring.asked_for()), (pid, 20));
     let folder = Folder::new("fork-exec-not");
     let other = odd(&folder, "FDR=1", "nothing");
-    let open = fact(&other, "open");
+    let open = other.fact("open");
     assert_eq!(
-        fact(&outcome, "open"),
+        outcome.fact("open"),
         open,
         "none of the former image's descriptors"
     );

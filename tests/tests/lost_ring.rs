@@ -91,37 +91,6 @@ fn zeroed_rings_say_what_is_missing() {
 }
 
 #[test]
-fn rings_may_be_cut_during_dumps() {
-    for way in ["threads", "dumps", "signals"] {
-        // All of it, the regions, all but the head's first slots.
-        for length in ["0", "regions", "100000"] {
-            for variables in [
-                "FDR=1 FDR_OUT=t.fdr",
-                "FDR=1 FDR_OUT=t.fdr FDR_CLOCK=rdtsc FDR_CRASH=0",
-            ] {
-                let folder = Folder::new("lost-threads");
-                let outcome = run(&folder, variables, &[way, length]);
-                let case = format!("{way} {length} {variables}");
-                assert_eq!(outcome.status.code(), Some(7), "{case} {outcome:?}");
-                let lines = lost_lines(&outcome);
-                let ended = |line: &&&str| line.contains("recording has ended");
-                assert_eq!(lines.iter().filter(ended).count(), 1, "{case} {outcome:?}");
-                if way == "threads" {
-                    assert_eq!(lines.len(), 1, "{case} {outcome:?}");
-                }
-                // Traces that were made before are whole; no unfinished one is left.
-                for name in folder.names() {
-                    assert!(
-                        name == "t.fdr" || name.ends_with(".fdr-ring"),
-                        "{case} {name}"
-                    );
-                }
-            }
-        }
-    }
-}
-
-#[test]
 fn rings_may_be_cut_with_short_calls() {
     // The threads' rings are full when it is cut, so their short calls leave no records.
     let variables = "FDR=1 FDR_KEEP=10s FDR_BUFFER=128K FDR_OUT=t.fdr";

@@ -3,7 +3,6 @@
 
 use std::fs;
 
-use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::trace::Trace;
@@ -21,10 +20,6 @@ fn run(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
     program.set(variables).args(arguments).run().ok()
 }
 
-fn fact(outcome: &Outcome, key: &str) -> u64 {
-    facts::number(&facts::only_line(&outcome.stdout, key)[0])
-}
-
 #[test]
 fn what_is_not_in_use_is_not_accessible() {
     const THREADS: u64 = 8;
@@ -32,22 +27,22 @@ fn what_is_not_in_use_is_not_accessible() {
     let outcome = run(&folder, "FDR=1", &["8"]);
     // A GiB, but for what is less than a ring with its totals, and the function table's room are reserved.
     assert!(
-        fact(&outcome, "ring") >= (1 << 30) - (6 << 20) + (64 << 20),
+        outcome.fact("ring") >= (1 << 30) - (6 << 20) + (64 << 20),
         "{outcome:?}"
     );
     // Of one thread, five chunks are in use, and up to four times as many ready. Ended threads have totals, too.
     let most = HEAD + (THREADS + SPARES + 4 * 8) * CHUNK + (THREADS + SPARES + 1) * TOTALS;
-    assert!(fact(&outcome, "accessible") <= most, "{outcome:?}");
+    assert!(outcome.fact("accessible") <= most, "{outcome:?}");
     assert!(
-        fact(&outcome, "accessible") >= (THREADS + 5) * CHUNK,
+        outcome.fact("accessible") >= (THREADS + 5) * CHUNK,
         "{outcome:?}"
     );
     // A region is two: its first chunks and the rest. Totals are four: head, index, first rows and the rest.
     assert!(
-        fact(&outcome, "mappings") <= 6 * (THREADS + SPARES + 1) + 2,
+        outcome.fact("mappings") <= 6 * (THREADS + SPARES + 1) + 2,
         "{outcome:?}"
     );
-    assert_eq!(fact(&outcome, "in_cores"), 0, "{outcome:?}");
+    assert_eq!(outcome.fact("in_cores"), 0, "{outcome:?}");
 }
 
 #[test]
@@ -55,7 +50,7 @@ fn a_ring_in_memory_is_no_larger() {
     let folder = Folder::new("mapped-memory");
     let off = run(&folder, "", &["8"]);
     let on = run(&folder, "FDR=1 FDR_DIR=/proc/nowhere FDR_LOG=quiet", &["8"]);
-    let more = fact(&on, "all_accessible") - fact(&off, "all_accessible");
+    let more = on.fact("all_accessible") - off.fact("all_accessible");
     // Beside the ring: what a crash's trace is made in, the dumper's stack, the allocator's memory.
     assert!(more <= 64 << 20, "{more} {on:?}");
 }
@@ -76,7 +71,7 @@ fn a_thousand_threads_take_few_mappings() {
     ] {
         let outcome = run(&folder, variables, &["1000"]);
         assert!(
-            fact(&outcome, "mappings") <= most + states,
+            outcome.fact("mappings") <= most + states,
             "{variables} {outcome:?}"
         );
         // 12 KiB of marks, counts and open calls in the head for each of the threads that there may be.
@@ -90,7 +85,7 @@ fn a_thousand_threads_take_few_mappings() {
             + (1000 + SPARES + 4 * 8) * CHUNK
             + (1000 + SPARES + 1) * TOTALS;
         assert!(
-            fact(&outcome, "accessible") <= most,
+            outcome.fact("accessible") <= most,
             "{variables} {outcome:?}"
         );
     }
@@ -105,7 +100,7 @@ fn records_are_made_without_mappings_left() {
     }
     let folder = Folder::new("mapped-crowded");
     let outcome = run(&folder, "FDR=1", &["100", "crowded"]);
-    assert!(fact(&outcome, "taken") > 10_000, "{outcome:?}");
+    assert!(outcome.fact("taken") > 10_000, "{outcome:?}");
     let trace = Trace::verified(&folder.only_trace());
     assert_eq!(trace.threads.len(), 100);
     let counts = trace.threads.iter().map(|lane| lane.checked_counts());
@@ -137,7 +132,7 @@ fn valgrind_finds_no_leak_and_ends() {
         .set("FDR=1")
         .run()
         .ok();
-    assert_eq!(fact(&outcome, "calls"), 20_300);
+    assert_eq!(outcome.fact("calls"), 20_300);
     let trace = Trace::read(&folder.only_trace());
     assert_eq!(trace.threads.len(), 4);
     assert!(

@@ -411,7 +411,7 @@ fn a_guest_hands_the_hosts_trace_over() {
         let folder = Folder::new("plugin-handed");
         let words = "open enable work handed work";
         let outcome = run(host, &folder, "", words);
-        let records: usize = facts::number(&facts::only_line(&outcome.stdout, "handed")[0]);
+        let records = outcome.fact("handed") as usize;
         let trace = checked(&folder.join("handed"));
         let edges: usize = trace.threads.iter().map(|lane| lane.edges.len()).sum();
         assert_eq!(edges, records, "{outcome:?}");

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::faults_support::{Leftovers, Row, UNSHARE, may};
+use crate::faults_support::{Leftovers, UNSHARE, may, steadfast};
 use fdr_formats::model::Counts;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
@@ -27,7 +27,7 @@ fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Leftovers, Folder
     );
     let variables = format!("FDR=1 FDR_KEEP=0 FDR_OUT=$home/out/ FDR_DIR=traces {variables}");
     let folder = Folder::new("region-disk");
-    let left = Row::new(&variables, &before, steps).check_in(&folder, UNSHARE);
+    let left = steadfast(&variables, &before, steps).check_in(&folder, UNSHARE);
     (left, folder)
 }
 
@@ -181,7 +181,7 @@ fn space_is_inherited() {
 #[test]
 fn a_ring_grows_without_the_programs_descriptors() {
     let folder = Folder::new("region-shut");
-    let row = Row::new(
+    let row = steadfast(
         "FDR=1 FDR_OUT=out/ FDR_DIR=traces",
         "mkdir traces",
         "work shut much exit",
@@ -218,7 +218,7 @@ fn calls_for_space_that_fail() {
             "strace -f -qq -o /dev/null -e trace={call} -e inject={call}:error={error}:when={when}"
         );
         let folder = Folder::new("region-calls");
-        let row = Row::new(
+        let row = steadfast(
             "FDR=1 FDR_OUT=out/ FDR_DIR=traces",
             "mkdir traces",
             "work much exit",

@@ -3,17 +3,13 @@
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::program::Program;
 use fdr_tests::support::ring_file::RingFile;
 use fdr_tests::support::trace::Trace;
 
 fn program(folder: &Folder, variables: &str, way: &str) -> Program {
     let program = Program::new(env!("CARGO_BIN_EXE_roomless"), folder);
     program.set(variables).args(&[way])
-}
-
-fn fact(outcome: &Outcome, key: &str) -> u64 {
-    facts::number(&facts::only_line(&outcome.stdout, key)[0])
 }
 
 /// Twelve threads with four regions: what each of the eight makes beforehand, and what seven make after one
@@ -32,10 +28,10 @@ fn roomless_records_are_counted_exactly() {
     let ring = RingFile::read(&rings[0]);
     let read = Trace::read(&rings[0]);
     let outcome = program.end().ok();
-    let records = fact(&outcome, "records");
-    assert_eq!(fact(&outcome, "crowded"), 8 * BEFORE);
+    let records = outcome.fact("records");
+    assert_eq!(outcome.fact("crowded"), 8 * BEFORE);
     let dropped = 8 * BEFORE + 7 * AFTER;
-    assert_eq!(fact(&outcome, "later"), dropped);
+    assert_eq!(outcome.fact("later"), dropped);
     assert_eq!((ring.dropped, ring.asked_for()), (dropped, records));
     assert_eq!(read.info.missing.dropped, dropped);
     assert_eq!(read.asked_for(), records);
@@ -64,10 +60,10 @@ fn full_mode_never_frees_room() {
     let folder = Folder::new("roomless-full");
     let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=512K FDR_MODE=full";
     let outcome = program(&folder, variables, "over").run().ok();
-    assert_eq!(fact(&outcome, "crowded"), 8 * BEFORE);
-    assert_eq!(fact(&outcome, "later"), 8 * BEFORE + 7 * AFTER + 200);
+    assert_eq!(outcome.fact("crowded"), 8 * BEFORE);
+    assert_eq!(outcome.fact("later"), 8 * BEFORE + 7 * AFTER + 200);
     let trace = Trace::read(&folder.only_trace());
-    assert_eq!(trace.asked_for(), fact(&outcome, "records"));
+    assert_eq!(trace.asked_for(), outcome.fact("records"));
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -90,8 +86,8 @@ fn handlers_that_record(clocks: &[&str]) {
         let folder = Folder::new("roomless-stepped");
         let variables = format!("FDR=1 FDR_BUFFER=128K FDR_MEMORY=128K FDR_CLOCK={clock}");
         let outcome = program(&folder, &variables, "stepped").run().ok();
-        assert!(fact(&outcome, "traps") > 20_000, "{}", outcome.stdout);
-        let records = fact(&outcome, "records");
+        assert!(outcome.fact("traps") > 20_000, "{}", outcome.stdout);
+        let records = outcome.fact("records");
         let statistics = facts::statistics(&outcome.stdout);
         assert_eq!(
             facts::total(&statistics),
@@ -111,8 +107,8 @@ fn roomless_threads_reap_dead_threads() {
     let folder = Folder::new("roomless-reap");
     let variables = "FDR_BUFFER=128K FDR_MEMORY=128K";
     let outcome = program(&folder, variables, "reap").run().ok();
-    assert_eq!(fact(&outcome, "crowded"), 2);
-    assert_eq!(fact(&outcome, "later"), 0);
+    assert_eq!(outcome.fact("crowded"), 2);
+    assert_eq!(outcome.fact("later"), 0);
     let statistics = facts::statistics(&outcome.stdout);
-    assert_eq!(facts::total(&statistics), fact(&outcome, "records"));
+    assert_eq!(facts::total(&statistics), outcome.fact("records"));
 }

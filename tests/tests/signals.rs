@@ -16,23 +16,11 @@ fn signalled(folder: &Folder, variables: &str, ways: &[&str]) -> Outcome {
 
 /// Each child's ring holds or counts every record that it says it made.
 fn rings_of_children(folder: &Folder, outcome: &Outcome, count: usize) {
-    let children = facts::all(&outcome.stdout, "child");
+    let children = outcome.children();
     assert_eq!(children.len(), count);
-    for words in children {
-        let (pid, records) = (&words[0], facts::number::<u64>(&words[1]));
-        let rings = folder.ending(".fdr-ring").into_iter();
-        let rings: Vec<PathBuf> = rings
-            .filter(|path| {
-                path.to_string_lossy()
-                    .contains(&format!("signalled.{pid}."))
-            })
-            .collect();
-        assert_eq!(rings.len(), 1, "{:?}", folder.names());
-        let ring = RingFile::read(&rings[0]);
-        assert_eq!(
-            (ring.pid.to_string(), ring.asked_for()),
-            (pid.clone(), records)
-        );
+    for (pid, records) in children {
+        let ring = RingFile::read(&folder.only_of_process(pid, ".fdr-ring"));
+        assert_eq!((ring.pid, ring.asked_for()), (pid, records));
         assert!(ring.threads.iter().any(|thread| !thread.edges.is_empty()));
     }
 }
@@ -61,7 +49,7 @@ fn handlers_step_through_a_threads_first_record() {
         let odd = dropped.filter(|dropped| dropped % 2 == 1).count();
         assert_eq!(odd, 0, "{variables}");
         assert_eq!(statistics.missing.dropped % 2, 0, "{variables}");
-        let records = facts::number::<u64>(&facts::only_line(&outcome.stdout, "records")[0]);
+        let records = outcome.fact("records");
         assert_eq!(facts::total(&statistics), records, "{variables}");
     }
 }
@@ -120,7 +108,7 @@ fn exits_in_the_midst_of_a_call(times: u64) {
         outcome
     };
     let all = run(i64::MAX as u64).ok();
-    let steps: u64 = facts::number(&facts::only_line(&all.stdout, "traps")[0]);
+    let steps: u64 = all.fact("traps");
     assert!(steps > 100, "{steps}");
     for step in (0..steps).step_by(steps.div_ceil(times) as usize) {
         let outcome = run(step);

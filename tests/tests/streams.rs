@@ -11,7 +11,7 @@ use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, Running};
 use fdr_tests::support::receiver::{Connection, Listener};
-use fdr_tests::support::tally::Tally;
+use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 
 const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
@@ -56,8 +56,8 @@ fn counted(folder: &Folder) -> u64 {
 }
 
 /// Reads a trace that must have all calls of the streamer and no lost records.
-fn complete(path: &Path, calls: u64) -> Tally {
-    let tally = Tally::read(path);
+fn complete(path: &Path, calls: u64) -> Trace {
+    let trace = Trace::read(path);
     let name = path.display();
     let half = calls / 2;
     let wanted = [
@@ -65,27 +65,28 @@ fn complete(path: &Path, calls: u64) -> Tally {
         ("streamer::outer".to_owned(), half),
     ];
     assert_eq!(
-        tally.calls().into_iter().collect::<Vec<_>>(),
+        trace.calls().into_iter().collect::<Vec<_>>(),
         wanted,
         "{name}"
     );
-    assert_eq!((tally.records(), tally.lost()), (2 * calls, 0), "{name}");
-    assert_eq!(tally.info.program, "streamer", "{name}");
-    for thread in tally.threads.values() {
+    assert_eq!((trace.records(), trace.lost()), (2 * calls, 0), "{name}");
+    assert_eq!(trace.info.program, "streamer", "{name}");
+    for lane in &trace.threads {
+        let thread = &lane.thread;
         let counts = thread
             .counts
             .unwrap_or_else(|| panic!("{name}: {thread:?}"));
-        let records: u64 = thread.measured.iter().sum();
+        let records = lane.edges.len() as u64;
         assert_eq!(
             (counts.recorded, counts.readable),
             (records, records),
             "{name}"
         );
         assert_eq!((counts.overwritten, counts.dropped), (0, 0), "{name}");
-        assert_eq!(thread.synthetic, [0, 0], "{name}");
+        assert_eq!(lane.synthetic, [0, 0], "{name}");
         assert!(thread.name.starts_with("wave-"), "{name}: {thread:?}");
     }
-    tally
+    trace
 }
 
 /// The only line: how much was streamed to where.
@@ -102,8 +103,8 @@ fn a_million_calls_of_four_threads_over_tcp() {
     let reading = listener.accept().read_to(folder.join("trace"));
     let outcome = running.end().ok();
     assert_eq!(counted(&folder), 1_000_000);
-    let tally = complete(&reading.end(), 1_000_000);
-    assert_eq!(tally.threads.len(), 4);
+    let trace = complete(&reading.end(), 1_000_000);
+    assert_eq!(trace.threads.len(), 4);
     check_only_message(&outcome, 2_000_000, 4, &listener.address());
     assert_eq!(folder.names(), ["counts", "trace"], "no ring is left");
 }
@@ -118,8 +119,8 @@ fn every_stream_over_tcp_and_over_a_socket() {
             let running = program.env("FDR_FORMAT", name).start();
             let reading = listener.accept().read_to(folder.join("trace"));
             let outcome = running.end().ok();
-            let tally = complete(&reading.end(), 24_000);
-            assert_eq!(tally.threads.len(), 12, "{name}");
+            let trace = complete(&reading.end(), 24_000);
+            assert_eq!(trace.threads.len(), 12, "{name}");
             check_only_message(&outcome, 48_000, 12, &listener.address());
         }
     }
@@ -149,7 +150,7 @@ fn growing_stream_files_are_readable() {
             let path = folder.join("trace");
             // It is there at once, but not its first byte.
             let begun = fs::metadata(&path).is_ok_and(|known| known.len() > 64);
-            (begun && Tally::read_cut(&path).records() == 4000).then_some(())
+            (begun && Trace::read_cut(&path).records() == 4000).then_some(())
         });
         let _ = running.end().ok();
         complete(&folder.join("trace"), 2000);
@@ -191,13 +192,13 @@ fn clients_come_when_they_like() {
         let first = Connection::to(&port).read_to(folder.join("first"));
         until("the wave at the first client", || {
             let length = fs::metadata(folder.join("first")).map_or(0, |known| known.len());
-            (length > 64 && Tally::read_cut(&folder.join("first")).records() == 4000).then_some(())
+            (length > 64 && Trace::read_cut(&folder.join("first")).records() == 4000).then_some(())
         });
         let second = Connection::to(&port).read_to(folder.join("second"));
         run_wave(&folder, &mut running, 2);
         let outcome = running.end().ok();
         complete(&first.end(), 4000);
-        let late = Tally::read(&second.end());
+        let late = Trace::read(&second.end());
         assert_eq!(late.records() % 4000, 0, "{name}");
         assert!(
             (4000..=8000).contains(&late.records()),
@@ -249,7 +250,7 @@ fn functions_loaded_later_have_names() {
             .run()
             .ok();
         assert!(outcome.stdout.contains("done"), "{outcome:?}");
-        let calls = Tally::read(&folder.join("trace")).calls();
+        let calls = Trace::read(&folder.join("trace")).calls();
         assert_eq!(calls["traced_host::own"], 2, "{}", target.name);
         assert!(calls["recorded_plugin::plugin_work"] >= 5, "{calls:?}");
     }
@@ -265,13 +266,13 @@ fn rings_that_go_from_thread_to_thread() {
         .start();
     while running.line() != "waiting" {}
     let outcome = running.end().ok();
-    let calls: u64 = facts::number(&facts::only_line(&outcome.stdout, "calls")[0]);
+    let calls: u64 = outcome.fact("calls");
     let statistics = facts::statistics(&outcome.stdout);
     assert_eq!(facts::total(&statistics), 2 * calls);
-    let tally = Tally::read(&folder.join("trace"));
+    let trace = Trace::read(&folder.join("trace"));
     let [streamed, lost] = facts::streamed(outcome.recorder_lines()[0]);
     assert_eq!(streamed + lost, 2 * calls);
-    assert_eq!(tally.records(), streamed);
+    assert_eq!(trace.records(), streamed);
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn a_panic_flushes_and_the_end_is_whole() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains(" so far, 0 lost") && lines[1].ends_with("trace.1, 0 lost"));
     assert_eq!(
-        Tally::read(&folder.join("trace.1")).calls()["endings::work"],
+        Trace::read(&folder.join("trace.1")).calls()["endings::work"],
         23
     );
 }
@@ -302,10 +303,10 @@ fn the_end_in_a_signal_handler() {
     running.signal("USR1");
     let outcome = running.end();
     assert_eq!(outcome.status.code(), Some(7));
-    let tally = Tally::read(&folder.join("trace"));
-    assert!(tally.records() >= 2000);
+    let trace = Trace::read(&folder.join("trace"));
+    assert!(trace.records() >= 2000);
     let [streamed, lost] = facts::streamed(outcome.recorder_lines()[0]);
-    assert_eq!((streamed, lost), (tally.records(), lost));
+    assert_eq!((streamed, lost), (trace.records(), lost));
 }
 
 #[test]
@@ -320,7 +321,7 @@ fn forked_children_do_not_stream() {
         .start();
     let reading = ["one", "two"].map(|name| listener.accept().read_to(folder.join(name)));
     let outcome = running.end().ok();
-    let mut records = reading.map(|reading| Tally::read(&reading.end()).records());
+    let mut records = reading.map(|reading| Trace::read(&reading.end()).records());
     records.sort_unstable();
     assert_eq!(records, [40, 400]);
     let mut lines = outcome.recorder_lines();

@@ -10,7 +10,7 @@ use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::receiver::{Connection, Listener};
-use fdr_tests::support::tally::Tally;
+use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 
 use crate::streams::{run_wave, stream_targets};
@@ -42,12 +42,13 @@ fn account(outcome: &Outcome, folder: &Folder) -> [u64; 2] {
 }
 
 /// A whole trace of a receiver that was there from the beginning, or not: its counts agree with it.
-fn consistent(tally: &Tally, name: &str) {
-    for thread in tally.threads.values() {
+fn consistent(trace: &Trace, name: &str) {
+    for lane in &trace.threads {
+        let thread = &lane.thread;
         let Some(counts) = thread.counts else {
             panic!("{name}: {thread:?}");
         };
-        let measured: u64 = thread.measured.iter().sum();
+        let measured = lane.edges.len() as u64;
         assert_eq!(counts.readable, measured, "{name}: {thread:?}");
         let sum = counts.readable + counts.overwritten + counts.dropped;
         assert_eq!(counts.recorded, sum, "{name}: {thread:?}");
@@ -123,13 +124,13 @@ fn somebody_comes_later() {
     run_wave(&folder, &mut running, 2);
     let outcome = running.end().ok();
     let [streamed, lost] = account(&outcome, &folder);
-    let tally = Tally::read(&reading.end());
-    assert_eq!(tally.records(), streamed);
+    let trace = Trace::read(&reading.end());
+    assert_eq!(trace.records(), streamed);
     // Of the first wave, the ring has kept 128 KiB at most.
     assert!(lost >= 200_000 - 16_384, "{lost}");
     assert!(streamed > 0);
-    assert_eq!(tally.lost(), lost);
-    consistent(&tally, "later");
+    assert_eq!(trace.lost(), lost);
+    consistent(&trace, "later");
 }
 
 #[test]
@@ -147,14 +148,14 @@ fn a_receiver_that_stalls_and_goes_on() {
         let reading = connection.read_to(folder.join("trace"));
         let outcome = running.end().ok();
         let [streamed, lost] = account(&outcome, &folder);
-        let tally = Tally::read(&reading.end());
-        assert_eq!(tally.records(), streamed, "{name}");
+        let trace = Trace::read(&reading.end());
+        assert_eq!(trace.records(), streamed, "{name}");
         assert!(
-            lost > 0 && tally.lost() == lost,
+            lost > 0 && trace.lost() == lost,
             "{name}: {lost} {}",
-            tally.lost()
+            trace.lost()
         );
-        consistent(&tally, name);
+        consistent(&trace, name);
     }
 }
 
@@ -192,13 +193,13 @@ fn one_client_of_two_stalls() {
     let outcome = running.end().ok();
     drop(stuck);
     assert_eq!(account(&outcome, &folder), [2_400_000, 0]);
-    let tally = Tally::read(&reading.end());
+    let trace = Trace::read(&reading.end());
     assert_eq!(
-        tally.records(),
+        trace.records(),
         2_400_000,
         "it misses nothing of what the other does not take"
     );
-    consistent(&tally, "the other");
+    consistent(&trace, "the other");
 }
 
 #[test]
@@ -231,8 +232,8 @@ fn a_receiver_that_dies_and_comes_back() {
         run_wave(&folder, &mut running, number + 1);
         let outcome = running.end().ok();
         let [streamed, lost] = account(&outcome, &folder);
-        let second = Tally::read(&reading.end());
-        let first = Tally::read_cut(&folder.join("first"));
+        let second = Trace::read(&reading.end());
+        let first = Trace::read_cut(&folder.join("first"));
         assert!(first.records() > 0 && second.records() > 0, "{name}");
         // The second stream has the entries of calls that were open between the two streams: at most two in each
         // thread.
@@ -257,8 +258,11 @@ fn a_receiver_that_dies_and_comes_back() {
 const MAX_BATCH: u64 = (32 << 10) + (64 << 10) / 8;
 
 /// Records that a trace says it was given, and that were made, of all its threads.
-fn known(tally: &Tally) -> (u64, u64) {
-    let counts = || tally.threads.values().filter_map(|thread| thread.counts);
+fn known(trace: &Trace) -> (u64, u64) {
+    let counts = || {
+        let lanes = trace.threads.iter();
+        lanes.filter_map(|lane| lane.thread.counts)
+    };
     let readable = counts().map(|counts| counts.readable).sum();
     (readable, counts().map(|counts| counts.recorded).sum())
 }
@@ -287,7 +291,7 @@ fn full_file_systems_end_only_the_trace() {
         "{lines:?}"
     );
     // What there is of the trace ends with a whole record.
-    assert!(Tally::read(&folder.join("trace")).records() <= streamed);
+    assert!(Trace::read(&folder.join("trace")).records() <= streamed);
     let text = fs::read_to_string(folder.join("counts")).expect("its counts");
     assert_eq!(facts::all(&text, "wave").len(), 2);
 }

@@ -10,15 +10,13 @@
 #![deny(warnings)]
 
 use std::fmt;
-use std::future::Future;
 use std::hint::black_box;
 use std::num::NonZero;
 use std::panic::{catch_unwind, set_hook, take_hook};
 use std::path::Path;
-use std::pin::{Pin, pin};
-use std::task::{Context, Poll, Waker};
 
 use fdr::traced;
+use fdr_tests::programs::futures::{Waits, finish};
 use fdr_tests::support::facts;
 
 /// A value that must not be evaluated unless its call is recorded.
@@ -170,24 +168,9 @@ fn recurses(number: u64, deep: &mut dyn FnMut()) -> u64 {
     number
 }
 
-/// Is pending once.
-struct Once(bool);
-
-impl Future for Once {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.0, true) {
-            Poll::Ready(())
-        } else {
-            Poll::Pending
-        }
-    }
-}
-
 #[traced(args(number, text = text.as_str()), ret, err)]
 async fn waits(number: u32, text: String) -> Result<usize, Failure> {
-    Once(false).await;
+    Waits(1).await;
     fails(number)?;
     let text = text;
     Ok(text.len())
@@ -286,16 +269,6 @@ fn panicking_values() {
     println!("{}", unwound.is_err());
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
-            return value;
-        }
-    }
-}
-
 fn every_form() {
     let key = Key {
         id: 7,
@@ -325,9 +298,9 @@ fn every_form() {
     black_box((both(1).is_err(), both(2).is_ok(), both(4).is_ok()));
     black_box((debugged(0), debugged(2), displayed(3).0));
     untimed(5);
-    black_box(block_on(waits(2, "abc".to_owned())).is_ok());
-    black_box(block_on(waits(3, String::new())).is_ok());
-    block_on(does_not_wait(1));
+    black_box(finish(waits(2, "abc".to_owned())).0.is_ok());
+    black_box(finish(waits(3, String::new())).0.is_ok());
+    finish(does_not_wait(1));
     black_box(opaque(1).map(Iterator::count).is_err());
     black_box(opaque(2).map(Iterator::count).is_ok());
     unwinds(1);

@@ -13,7 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use fdr::traced;
+use fdr_tests::programs::faults::{illegal, overflow, read_from, write_to};
 use fdr_tests::programs::region;
+use fdr_tests::programs::signals::{HandlerWithState, handle_with_state, pass_on};
+use fdr_tests::programs::system_calls::forbid;
 use fdr_tests::support::crashed;
 
 /// An allocator with a lock, as the C library's has; on command it crashes while it holds the lock. A
@@ -92,7 +95,7 @@ fn crash(way: &str) {
         }
         "broken" => {
             // The crash handler makes a file, so this makes the handler itself fault.
-            forbid(libc::SYS_openat);
+            forbid(&[libc::SYS_openat], libc::SECCOMP_RET_TRAP, 0);
             trap();
         }
         "unreadable" => {
@@ -122,16 +125,6 @@ fn work(way: &str) {
     crash(way);
 }
 
-fn write_to(address: usize) {
-    // SAFETY: none: this is the crash.
-    unsafe { black_box(address as *mut u64).write_volatile(1) };
-}
-
-fn read_from(address: usize) {
-    // SAFETY: none: this is the crash.
-    black_box(unsafe { black_box(address as *const u64).read_volatile() });
-}
-
 fn past_the_end_of_a_file() {
     // SAFETY: a file of the test's own, mapped and never unmapped; the read is the crash.
     unsafe {
@@ -141,16 +134,6 @@ fn past_the_end_of_a_file() {
         libc::unlink(c"short".as_ptr());
         black_box(page.cast::<u8>().read_volatile());
     }
-}
-
-fn illegal() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: none: this is the crash.
-    unsafe {
-        std::arch::asm!("ud2");
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    raise(libc::SIGILL);
 }
 
 fn divide() {
@@ -175,48 +158,9 @@ fn trap() {
 }
 
 fn forbidden_call() {
-    forbid(libc::SYS_getppid);
+    forbid(&[libc::SYS_getppid], libc::SECCOMP_RET_TRAP, 0);
     // SAFETY: no arguments; the call is the crash.
     unsafe { libc::syscall(libc::SYS_getppid) };
-}
-
-/// Has the kernel answer a system call of this thread's with SIGSYS.
-fn forbid(call: libc::c_long) {
-    let statement = |code: u32, jt, jf, k| libc::sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
-    let mut filter = [
-        statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
-        statement(
-            libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
-            0,
-            1,
-            call as u32,
-        ),
-        statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_TRAP),
-        statement(libc::BPF_RET | libc::BPF_K, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let program = libc::sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: the program is valid.
-    unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        let mode = libc::SECCOMP_MODE_FILTER;
-        libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program);
-    }
-}
-
-fn overflow(depth: u64) -> u64 {
-    let room = black_box([depth; 64]);
-    if depth == 0 {
-        return 0;
-    }
-    overflow(black_box(depth + 1)) + room[7]
 }
 
 fn raise(signal: i32) {
@@ -296,21 +240,6 @@ extern "C" fn own_handler(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_vo
     }
 }
 
-type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
-
-/// Installs a handler; what there was before.
-fn install(signal: i32, handler: Handler) -> libc::sigaction {
-    // SAFETY: zeros are a valid `sigaction`, and the handlers do only what they may.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        let mut before: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-        libc::sigaction(signal, &raw const action, &raw mut before);
-        before
-    }
-}
-
 /// The handlers that [`chaining_handler`] found, of SIGSEGV and of SIGABRT.
 static BEFORE: [AtomicUsize; 2] = [const { AtomicUsize::new(libc::SIG_DFL) }; 2];
 const CHAINED: [i32; 2] = [libc::SIGSEGV, libc::SIGABRT];
@@ -325,18 +254,20 @@ extern "C" fn chaining_handler(
     let before = BEFORE[nth].load(Ordering::Relaxed);
     // SAFETY: what was installed takes these arguments: the standard library's does, and the recorder's.
     unsafe {
-        if before == libc::SIG_DFL {
+        if !pass_on(before, signal, info, context) {
             libc::signal(signal, libc::SIG_DFL);
             libc::raise(signal);
-        } else {
-            std::mem::transmute::<usize, Handler>(before)(signal, info, context);
         }
     }
 }
 
+fn handle_signal(signal: i32, handler: HandlerWithState) {
+    handle_with_state(signal, handler, libc::SA_ONSTACK);
+}
+
 fn chain() {
     for (signal, before) in CHAINED.into_iter().zip(&BEFORE) {
-        let found = install(signal, chaining_handler).sa_sigaction;
+        let found = handle_with_state(signal, chaining_handler, libc::SA_ONSTACK);
         before.store(found, Ordering::Relaxed);
     }
 }
@@ -414,11 +345,11 @@ fn main() {
     };
     for option in rest {
         match option.as_str() {
-            "own" => drop(install(libc::SIGSEGV, own_handler)),
+            "own" => handle_signal(libc::SIGSEGV, own_handler),
             "chain" => chain(),
-            "mend" => drop(install(libc::SIGSEGV, mending_handler)),
+            "mend" => handle_signal(libc::SIGSEGV, mending_handler),
             "mended" => mended(),
-            "emulate" => drop(install(libc::SIGSYS, returning_handler)),
+            "emulate" => handle_signal(libc::SIGSYS, returning_handler),
             "wait" => wait_for_the_test(),
             // SAFETY: the program says nothing any more.
             "closed" => (0..1024).for_each(|fd| unsafe {

@@ -4,34 +4,27 @@
 //! file: 8 bytes, at 64 times its place in the wave.
 
 use std::env;
-use std::fs::OpenOptions;
-use std::os::fd::AsRawFd;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use fdr::traced;
+use fdr_tests::programs::page::{self, Entry, Page};
 use fdr_tests::support::facts;
 use fdr_tests::support::script::{FUNCTIONS, Script};
-
-/// Threads of a wave.
-const MAX: usize = 16;
-
-#[repr(align(64))]
-struct Progress(AtomicU64);
+use fdr_tests::support::truth::{ENTRIES, MADE, Truth};
 
 struct Walk<'a> {
     script: Script,
     calls: [u64; FUNCTIONS.len()],
     edges: u64,
-    progress: &'a Progress,
+    progress: &'a Entry,
 }
 
 impl Walk<'_> {
     /// The record that was just asked for is made.
     fn made(&mut self) {
         self.edges += 1;
-        self.progress.0.store(self.edges, Ordering::Release);
+        self.progress.set(MADE, self.edges);
     }
 }
 
@@ -56,40 +49,16 @@ macro_rules! functions {
 
 functions! { alpha = 0 beta = 1 gamma = 2 (untimed) delta = 3 }
 
-/// The file's first page as memory that outlives the process; without a file, plain memory.
-fn page(path: Option<String>) -> &'static [Progress; MAX] {
-    const BYTES: usize = size_of::<[Progress; MAX]>();
+/// The file as memory that outlives the process; without a file, plain memory.
+fn page(path: Option<String>) -> Page {
     let Some(path) = path else {
-        let page = [const { Progress(AtomicU64::new(0)) }; MAX];
-        return Box::leak(Box::new(page));
+        return Box::leak(Box::new([const { Entry::new() }; ENTRIES]));
     };
-    let mut options = OpenOptions::new();
-    let file = options
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(path);
-    let file = file.expect("the page's file");
-    file.set_len(BYTES as u64).expect("space for the page");
-    // SAFETY: a new shared mapping of a file that was just made so long; it is never unmapped, zeros
-    // are valid atomics, and pages are aligned to more than 64.
-    unsafe {
-        let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_raw_fd());
-        let page = libc::mmap(
-            std::ptr::null_mut(),
-            BYTES,
-            protection,
-            libc::MAP_SHARED,
-            fd,
-            0,
-        );
-        assert_ne!(page, libc::MAP_FAILED);
-        &*page.cast::<[Progress; MAX]>()
-    }
+    Truth::create(path.as_ref()).expect("the page's file");
+    page::open(&path)
 }
 
-fn wave(threads: &str, page: &'static [Progress; MAX]) {
+fn wave(threads: &str, page: Page) {
     let threads: Vec<&str> = threads.split(',').collect();
     let barrier = &Barrier::new(threads.len());
     thread::scope(|scope| {

@@ -24,7 +24,7 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 static FAILED: AtomicU64 = AtomicU64::new(0);
 
 /// Forks now and then. The child makes calls in the handler. Then it continues at the same instruction as its parent.
-extern "C" fn on_trap(_: i32, _: *const libc::siginfo_t, state: *mut libc::c_void) {
+extern "C" fn on_trap(_: i32, _: *mut libc::siginfo_t, state: *mut libc::c_void) {
     let trap = TRAPS.fetch_add(1, Ordering::Relaxed);
     // A prime: every place in a call has its turn. The rings of 256 dead children stay, so there are fewer.
     if trap.is_multiple_of(151) && MAY_FORK.load(Ordering::Relaxed) {
@@ -36,7 +36,7 @@ extern "C" fn on_trap(_: i32, _: *const libc::siginfo_t, state: *mut libc::c_voi
 static RECORD_AT: AtomicU64 = AtomicU64::new(0);
 static FORK_AT: AtomicU64 = AtomicU64::new(0);
 
-extern "C" fn on_first(_: i32, _: *const libc::siginfo_t, state: *mut libc::c_void) {
+extern "C" fn on_first(_: i32, _: *mut libc::siginfo_t, state: *mut libc::c_void) {
     let trap = TRAPS.fetch_add(1, Ordering::Relaxed);
     if !MAY_FORK.load(Ordering::Relaxed) {
         return;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use fdr::traced;
+use fdr_tests::programs::signals::{alarm_every, handle, handle_with_state, pass_on};
 use fdr_tests::support::facts;
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -44,26 +45,10 @@ extern "C" fn on_dump_signal_then_next(
     context: *mut libc::c_void,
 ) {
     HANDLED.fetch_add(1, Ordering::Relaxed);
-    type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
     let next = NEXT.load(Ordering::Acquire);
-    assert!(next > 1, "there was a handler");
     // SAFETY: sigaction gave this address as that of a handler with three arguments.
-    let next = unsafe { std::mem::transmute::<usize, Handler>(next) };
-    next(signal, info, context);
-}
-
-/// Installs a handler; returns the one before it.
-fn install(signal: i32, handler: usize, flags: i32) -> usize {
-    // SAFETY: zeros are valid `sigaction`s, both live until the call returns, and the handlers above
-    // do only what a handler may.
-    unsafe {
-        let mut new: libc::sigaction = std::mem::zeroed();
-        let mut old: libc::sigaction = std::mem::zeroed();
-        new.sa_sigaction = handler;
-        new.sa_flags = flags | libc::SA_RESTART;
-        assert_eq!(libc::sigaction(signal, &raw const new, &raw mut old), 0);
-        old.sa_sigaction
-    }
+    let has_next = unsafe { pass_on(next, signal, info, context) };
+    assert!(has_next, "there was a handler");
 }
 
 fn raise(signal: i32) {
@@ -74,39 +59,19 @@ fn raise(signal: i32) {
 /// A timer interrupts the main thread ten thousand times a second, in the midst of records or between
 /// them, until a thousand signals were handled.
 fn timer() {
-    install(libc::SIGALRM, on_timer as *const () as usize, 0);
-    let every = libc::timeval {
-        tv_sec: 0,
-        tv_usec: 100,
-    };
-    let timer = libc::itimerval {
-        it_interval: every,
-        it_value: every,
-    };
-    let set = |timer: &libc::itimerval| {
-        // SAFETY: both structures are valid; no old value is asked for.
-        unsafe { libc::setitimer(libc::ITIMER_REAL, timer, std::ptr::null_mut()) }
-    };
-    assert_eq!(set(&timer), 0);
+    handle(libc::SIGALRM, on_timer, libc::SA_RESTART);
+    alarm_every(100);
     let start = Instant::now();
     while HANDLED.load(Ordering::Relaxed) < 1000 && start.elapsed() < Duration::from_secs(30) {
         (0..1000).for_each(|_| work());
     }
-    let nothing = libc::timeval {
-        tv_sec: 0,
-        tv_usec: 0,
-    };
-    let off = libc::itimerval {
-        it_interval: nothing,
-        it_value: nothing,
-    };
-    assert_eq!(set(&off), 0);
+    alarm_every(0);
 }
 
 /// Signals in the middle of first records, as often as possible: many threads make their first call while a signal is
 /// on its way to each.
 fn first_records() {
-    install(libc::SIGUSR1, on_timer as *const () as usize, 0);
+    handle(libc::SIGUSR1, on_timer, libc::SA_RESTART);
     for _ in 0..200 {
         let thread = std::thread::spawn(|| {
             (0..10).for_each(|_| work());
@@ -122,25 +87,24 @@ fn first_records() {
 
 fn main() {
     let way = env::args().nth(1).unwrap_or_default();
-    let plain = on_dump_signal as *const () as usize;
     match way.as_str() {
         "timer" => timer(),
         "first-records" => first_records(),
         "before" => {
-            install(libc::SIGUSR2, plain, 0);
+            handle(libc::SIGUSR2, on_dump_signal, libc::SA_RESTART);
             fdr::enable().expect("it can be recorded");
             work();
             raise(libc::SIGUSR2);
         }
         "after" => {
             work();
-            install(libc::SIGUSR2, plain, 0);
+            handle(libc::SIGUSR2, on_dump_signal, libc::SA_RESTART);
             raise(libc::SIGUSR2);
         }
         "after-and-next" => {
             work();
-            let chained = on_dump_signal_then_next as *const () as usize;
-            let next = install(libc::SIGUSR2, chained, libc::SA_SIGINFO);
+            let chained = on_dump_signal_then_next;
+            let next = handle_with_state(libc::SIGUSR2, chained, libc::SA_RESTART);
             NEXT.store(next, Ordering::Release);
             raise(libc::SIGUSR2);
         }

@@ -11,7 +11,8 @@ use fdr::traced;
 use fdr_tests::counted_functions;
 use fdr_tests::programs::calls::repeat;
 use fdr_tests::programs::children::{Reports, fork, leave, wait_for};
-use fdr_tests::programs::stepping::{stepping, stop_stepping};
+use fdr_tests::programs::signals::{alarm_every, errno, handle, handle_with_state, set_errno};
+use fdr_tests::programs::stepping::{end_steps, stepping};
 use fdr_tests::support::facts;
 
 static TRAPS: AtomicU64 = AtomicU64::new(0);
@@ -26,16 +27,11 @@ fn ten() {
     repeat(10, work);
 }
 
-fn errno() -> &'static mut i32 {
-    // SAFETY: the thread's own, and one use at a time.
-    unsafe { &mut *libc::__errno_location() }
-}
-
 /// A traced call must leave errno as it finds it.
 fn watched_work() {
-    *errno() = MARK;
+    set_errno(MARK);
     work();
-    if *errno() != MARK {
+    if errno() != MARK {
         WRONG.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -55,47 +51,9 @@ extern "C" fn exits(_: i32) {
     unsafe { libc::exit(3) }
 }
 
-fn install(signal: i32, handler: extern "C" fn(i32)) {
-    install_address(signal, handler as usize, 0);
-}
-
-fn install_with_context(
-    signal: i32,
-    handler: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void),
-) {
-    install_address(signal, handler as usize, libc::SA_SIGINFO);
-}
-
-fn install_address(signal: i32, handler: usize, flags: i32) {
-    // SAFETY: zeros are a valid `sigaction`; the handlers are those above, with the arguments that the flags promise.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler;
-        action.sa_flags = libc::SA_RESTART | flags;
-        assert_eq!(
-            libc::sigaction(signal, &raw const action, std::ptr::null_mut()),
-            0
-        );
-    }
-}
-
-fn every(micros: i64) {
-    let every = libc::timeval {
-        tv_sec: 0,
-        tv_usec: micros,
-    };
-    let timer = libc::itimerval {
-        it_interval: every,
-        it_value: every,
-    };
-    // SAFETY: a valid structure; no old value is asked for.
-    let set = unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
-    assert_eq!(set, 0);
-}
-
 /// Children whose first records are made one instruction at a time, with a handler that records.
 fn first_records(reports: Reports) {
-    install(libc::SIGTRAP, on_trap);
+    handle(libc::SIGTRAP, on_trap, libc::SA_RESTART);
     for threads in [false, true, false] {
         let child = || {
             CALLS.anew();
@@ -122,14 +80,15 @@ static AT: AtomicU64 = AtomicU64::new(0);
 extern "C" fn on_one_trap(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     if TRAPS.fetch_add(1, Ordering::Relaxed) == AT.load(Ordering::Relaxed) {
         work();
-        stop_stepping(context);
+        // SAFETY: the handler of a step, and the state that it was given.
+        unsafe { end_steps(context) };
     }
 }
 
 /// One thread after the other, each with a handler that makes its first records at another instruction of the thread's
 /// own first record.
 fn first_of_threads() {
-    install_with_context(libc::SIGTRAP, on_one_trap);
+    handle_with_state(libc::SIGTRAP, on_one_trap, libc::SA_RESTART);
     for at in 0..400 {
         TRAPS.store(0, Ordering::Relaxed);
         AT.store(at, Ordering::Relaxed);
@@ -144,7 +103,7 @@ fn races(reports: Reports) {
     for _ in 0..30 {
         let child = || {
             CALLS.anew();
-            install(libc::SIGALRM, on_alarm);
+            handle(libc::SIGALRM, on_alarm, libc::SA_RESTART);
             let barrier = Barrier::new(4);
             thread::scope(|scope| {
                 let threads = [(); 4].map(|()| {
@@ -153,13 +112,13 @@ fn races(reports: Reports) {
                         ten();
                     })
                 });
-                every(50);
+                alarm_every(50);
                 // The scope waits for what threads do, not for their ends: a handler may run in between.
                 for thread in threads {
                     thread.join().expect("no panic");
                 }
             });
-            every(0);
+            alarm_every(0);
             reports.report(CALLS.records());
             leave();
         };
@@ -169,30 +128,30 @@ fn races(reports: Reports) {
 
 /// errno through first records, full chunks, signals that dump, and handlers.
 fn keeps_errno() {
-    install(libc::SIGALRM, on_alarm);
-    every(200);
+    handle(libc::SIGALRM, on_alarm, libc::SA_RESTART);
+    alarm_every(200);
     let many = || repeat(30_000, watched_work);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(many);
         }
         for _ in 0..20 {
-            *errno() = MARK;
+            set_errno(MARK);
             // SAFETY: raises a signal in the calling thread, before it returns.
             let raised = unsafe { libc::raise(libc::SIGUSR2) };
-            if raised != 0 || *errno() != MARK {
+            if raised != 0 || errno() != MARK {
                 WRONG.fetch_add(1, Ordering::Relaxed);
             }
         }
     });
-    every(0);
+    alarm_every(0);
     let child = fork(|| {
         let before = WRONG.load(Ordering::Relaxed);
         repeat(20_000, watched_work);
-        *errno() = MARK;
+        set_errno(MARK);
         // SAFETY: as above.
         let raised = unsafe { libc::raise(libc::SIGUSR2) };
-        if raised != 0 || *errno() != MARK || WRONG.load(Ordering::Relaxed) != before {
+        if raised != 0 || errno() != MARK || WRONG.load(Ordering::Relaxed) != before {
             process::exit(1);
         }
     });
@@ -201,9 +160,9 @@ fn keeps_errno() {
 
 /// `exit` in a handler that comes while a dump is written, sooner or later.
 fn exit_in_dump(after: i64) {
-    install(libc::SIGALRM, exits);
+    handle(libc::SIGALRM, exits, libc::SA_RESTART);
     repeat(100_000, work);
-    every(after);
+    alarm_every(after);
     loop {
         let _ = fdr::dump();
     }
@@ -222,8 +181,8 @@ extern "C" fn on_step(_: i32) {
 /// `exit` in a handler that interrupts a call of the recorder. That call allocates nothing, because a handler that
 /// interrupts an allocation must never call `exit`, with or without the recorder.
 fn exit_in_call(step: i64) {
-    install(libc::SIGALRM, exits);
-    install(libc::SIGTRAP, on_step);
+    handle(libc::SIGALRM, exits, libc::SA_RESTART);
+    handle(libc::SIGTRAP, on_step, libc::SA_RESTART);
     EXIT_AT.store(step.unsigned_abs(), Ordering::Relaxed);
     stepping(fdr::disable);
     println!("traps {}", TRAPS.load(Ordering::Relaxed));

@@ -18,6 +18,7 @@ use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 use fdr::traced;
+use fdr_tests::programs::system_calls::forbid;
 
 const PAIRS: usize = 4;
 const ROUNDS: u64 = 15;
@@ -147,35 +148,6 @@ fn spawn_reporting(name: String, body: impl FnOnce() + Send + 'static) -> thread
     Builder::new().name(name).spawn(run).expect("a thread")
 }
 
-/// From now on the system answers `perf_event_open` like this, also for the programs that this one becomes.
-fn answer(action: u32) {
-    const LOAD_NUMBER: u16 = 0x20;
-    const JUMP_IF_EQUAL: u16 = 0x15;
-    const RETURN: u16 = 0x06;
-    const ALLOW: u32 = 0x7fff_0000;
-    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
-    let mut steps = [
-        step(LOAD_NUMBER, 0, 0, 0),
-        step(JUMP_IF_EQUAL, 0, 1, libc::SYS_perf_event_open as u32),
-        step(RETURN, 0, 0, action),
-        step(RETURN, 0, 0, ALLOW),
-    ];
-    let filter = libc::sock_fprog {
-        len: steps.len() as u16,
-        filter: steps.as_mut_ptr(),
-    };
-    // SAFETY: the filter and its steps are valid for the whole call.
-    let refused = unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        libc::prctl(
-            libc::PR_SET_SECCOMP,
-            libc::SECCOMP_MODE_FILTER,
-            &raw const filter,
-        )
-    };
-    assert_eq!(refused, 0, "no filter");
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -185,7 +157,8 @@ fn main() {
         _ => None,
     };
     if let Some((action, [_, rest @ ..])) = action.zip(Some(&words[..])) {
-        answer(action);
+        let refused = forbid(&[libc::SYS_perf_event_open], action, 0);
+        assert_eq!(refused, 0, "no filter");
         let own = std::env::current_exe().expect("a path");
         let error = Command::new(own).args(rest).env("FDR", "1").exec();
         panic!("{error}");

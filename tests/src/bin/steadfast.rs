@@ -21,6 +21,15 @@ fn fail(number: u64) -> u64 {
     work(number)
 }
 
+/// Panics while another panic unwinds.
+struct Trap;
+
+impl Drop for Trap {
+    fn drop(&mut self) {
+        fail(4);
+    }
+}
+
 fn calls(count: u64) -> u64 {
     (0..count).map(work).sum()
 }
@@ -122,10 +131,21 @@ fn main() {
             }
             "caught" => println!("{}", panic::catch_unwind(|| fail(3)).is_err()),
             "panic" => println!("{}", fail(3)),
+            "silent" => panic::set_hook(Box::new(|_| ())),
+            "twice" => {
+                let _trap = Trap;
+                fail(3);
+            }
             "abort" => process::abort(),
             // SAFETY: it is not: the crash is what is wanted.
             "crash" => unsafe { std::ptr::without_provenance_mut::<u8>(16).write_volatile(1) },
             "exit" => process::exit(42),
+            "exit-in-thread" => {
+                thread::spawn(|| process::exit(41));
+                loop {
+                    thread::park();
+                }
+            }
             other => panic!("no such step: {other:?}"),
         }
     }

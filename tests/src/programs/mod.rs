@@ -4,6 +4,10 @@
 
 pub mod calls;
 pub mod children;
+pub mod faults;
 pub mod futures;
+pub mod page;
 pub mod region;
+pub mod signals;
 pub mod stepping;
+pub mod system_calls;

@@ -21,24 +21,36 @@ pub fn ring_here() -> Option<PathBuf> {
     ring.map(PathBuf::from)
 }
 
-/// The slot of the calling thread, as a reader finds it.
-fn own(ring: &Path) -> io::Result<Slot> {
-    let nothing = || io::Error::other("no slot of this thread");
-    let ring = File::open(ring)?;
+/// Each slot of a ring, as a reader finds it. `None`: its head is not complete.
+///
+/// # Panics
+///
+/// If the head or a slot is damaged.
+#[must_use]
+pub fn slots(ring: &Path) -> Option<Vec<Slot>> {
+    let ring = File::open(ring).ok()?;
     let mut head = [0; layout::HEADER_SIZE];
-    ring.read_exact_at(&mut head, 0)?;
-    let header = layout::Header::decode(&head).ok_or_else(nothing)?;
+    ring.read_exact_at(&mut head, 0).ok()?;
+    if !head.starts_with(&layout::MAGIC) {
+        return None;
+    }
+    let header = layout::Header::decode(&head).expect("a head");
+    let slot = |index| {
+        let mut slot = [0; layout::SLOT_SIZE];
+        let at = header.slots + index * header.slot_stride;
+        ring.read_exact_at(&mut slot, at).ok()?;
+        Slot::decode(&slot)
+    };
+    let slots = (0..u64::from(header.made)).map(|index| slot(index).expect("a slot"));
+    Some(slots.collect())
+}
+
+/// The slot of the calling thread.
+fn own(ring: &Path) -> Option<Slot> {
     // SAFETY: a plain system call.
     let me = unsafe { libc::gettid() }.cast_unsigned();
-    for index in 0..u64::from(header.made) {
-        let mut slot = [0; layout::SLOT_SIZE];
-        ring.read_exact_at(&mut slot, header.slots + index * header.slot_stride)?;
-        let slot = layout::Slot::decode(&slot).ok_or_else(nothing)?;
-        if (slot.state, slot.tid) == (layout::LIVE, me) {
-            return Ok(slot);
-        }
-    }
-    Err(nothing())
+    let mut slots = slots(ring)?.into_iter();
+    slots.find(|slot| (slot.state, slot.tid) == (layout::LIVE, me))
 }
 
 /// Takes from the region what `protection` does not name: `PROT_READ`, or nothing at all.

@@ -2,36 +2,24 @@
 //! raises SIGTRAP. So a signal lands on every instruction of a record, for certain and not by chance. x86-64
 //! alone has the flag; elsewhere the code simply runs.
 
+use super::signals::{Handler, HandlerWithState, handle, handle_with_state};
+
 /// Has `handler` called after each step; it must do only what a handler may.
 ///
 /// # Panics
 ///
 /// If the system refuses.
-pub fn on_each_step(handler: extern "C" fn(i32)) {
-    install(handler as usize, 0);
+pub fn on_each_step(handler: Handler) {
+    handle(libc::SIGTRAP, handler, 0);
 }
-
-/// A handler of steps that is given the signal, its cause, and the state of what it interrupts.
-pub type WithState = extern "C" fn(i32, *const libc::siginfo_t, *mut libc::c_void);
 
 /// The same for a handler that may end the steps.
 ///
 /// # Panics
 ///
 /// If the system refuses.
-pub fn on_each_step_with_state(handler: WithState) {
-    install(handler as usize, libc::SA_SIGINFO);
-}
-
-fn install(handler: usize, flags: i32) {
-    // SAFETY: zeros are a valid `sigaction`; the handler does only what a handler may.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = handler;
-        action.sa_flags = flags;
-        let installed = libc::sigaction(libc::SIGTRAP, &raw const action, std::ptr::null_mut());
-        assert_eq!(installed, 0);
-    }
+pub fn on_each_step_with_state(handler: HandlerWithState) {
+    handle_with_state(libc::SIGTRAP, handler, 0);
 }
 
 /// Ends the steps: what the handler interrupts goes on at full speed.
@@ -66,18 +54,6 @@ pub fn stepping(body: impl FnOnce()) {
     // SAFETY: as above.
     unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
 }
-
-/// Ends the stepping of the thread that a handler interrupted. `context`: the handler's third argument.
-#[cfg(target_arch = "x86_64")]
-pub fn stop_stepping(context: *mut libc::c_void) {
-    // SAFETY: the kernel gives the handler of a signal with SA_SIGINFO such a context.
-    let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
-    context.uc_mcontext.gregs[libc::REG_EFL as usize] &= !0x100;
-}
-
-/// Does nothing: no thread steps on this architecture.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn stop_stepping(_: *mut libc::c_void) {}
 
 /// Runs `body`.
 #[cfg(not(target_arch = "x86_64"))]

@@ -13,8 +13,8 @@ const EDGES: u64 = 2 * CALLS;
 pub const EVERY: u64 = 64;
 /// The edges of such a block: a task of two polls.
 pub const STRAND: [u8; 4] = [STRAND_WORD, STRAND_WORD + 1, STRAND_WORD, STRAND_WORD + 1];
-/// The number of the task's function, behind those of scripts and the two of handlers.
-pub const STRAND_WORD: u8 = 2 * (FUNCTIONS.len() as u8 + 2);
+/// The number of the task's function, behind those of scripts.
+pub const STRAND_WORD: u8 = 2 * FUNCTIONS.len() as u8;
 /// Edges from one block to the next.
 pub const ROUND: u64 = EVERY + STRAND.len() as u64;
 

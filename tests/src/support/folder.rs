@@ -19,10 +19,19 @@ impl Folder {
     /// If it cannot be made.
     #[must_use]
     pub fn new(name: &str) -> Folder {
+        Folder::within(&crate::target_folder().join("tmp"), name)
+    }
+
+    /// Makes one in another folder than that of all tests.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be made.
+    #[must_use]
+    pub fn within(parent: &Path, name: &str) -> Folder {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{name}-{}-{number}", std::process::id());
-        let path = crate::target_folder().join("tmp").join(name);
+        let path = parent.join(format!("{name}-{}-{number}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         Folder(path)
@@ -64,6 +73,28 @@ impl Folder {
             .filter(|name| name.ends_with(end))
             .map(|name| self.join(&name))
             .collect()
+    }
+
+    /// The files of a process in it whose names end so, sorted.
+    #[must_use]
+    pub fn of_process(&self, pid: u32, end: &str) -> Vec<PathBuf> {
+        let pid = pid.to_string();
+        let is_of = |name: &str| name.split('.').nth(1) == Some(&pid);
+        let names = self.names().into_iter();
+        let names = names.filter(|name| name.ends_with(end) && is_of(name));
+        names.map(|name| self.join(&name)).collect()
+    }
+
+    /// The only one of them.
+    ///
+    /// # Panics
+    ///
+    /// If there is none or more than one.
+    #[must_use]
+    pub fn only_of_process(&self, pid: u32, end: &str) -> PathBuf {
+        let mut files = self.of_process(pid, end);
+        assert_eq!(files.len(), 1, "…{end} of {pid} in {:?}", self.names());
+        files.remove(0)
     }
 
     /// The trace in it.

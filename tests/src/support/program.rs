@@ -9,9 +9,14 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
+use super::facts;
 use super::folder::Folder;
-use super::wait::{DEADLINE, until, within};
+use super::wait::{DEADLINE, Patience, until, within};
+
+/// The pause between two looks at a condition whose moment matters.
+const LOOK: Duration = Duration::from_micros(100);
 
 /// The options of `unshare` for a container whose processes see no others.
 pub const CONTAINED: [&str; 5] = [
@@ -79,6 +84,12 @@ impl Program {
             self.0.env(name, value);
         }
         self
+    }
+
+    /// The command, for a test that starts it in its own way.
+    #[must_use]
+    pub fn into_command(self) -> Command {
+        self.0
     }
 
     /// Runs it to its end.
@@ -248,6 +259,36 @@ impl Running {
         self.child.try_wait().expect("its state").is_some()
     }
 
+    /// Waits until something is so. Returns false if the program ends before.
+    ///
+    /// # Panics
+    ///
+    /// If neither comes in time.
+    #[must_use]
+    pub fn goes_on_until(&mut self, mut is_so: impl FnMut(&Running) -> bool) -> bool {
+        let mut patience = Patience::new(DEADLINE);
+        while !is_so(self) {
+            if self.has_ended() {
+                return false;
+            }
+            let states = || states_of_threads(self.id());
+            assert!(!patience.is_over(), "{} hangs: {}", self.name, states());
+            thread::sleep(LOOK);
+        }
+        true
+    }
+
+    /// Ends it by SIGKILL.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be killed.
+    #[must_use]
+    pub fn kill(mut self) -> Outcome {
+        self.child.kill().expect("it can be killed");
+        self.end()
+    }
+
     /// Closes its input and waits for its end.
     ///
     /// # Panics
@@ -259,7 +300,8 @@ impl Running {
         let status = within(DEADLINE, || self.child.try_wait().expect("its state"));
         let status = status.unwrap_or_else(|| {
             let (name, stderr) = (&self.name, self.stderr());
-            panic!("waited in vain for the end of {name}, which said {stderr:?}")
+            let states = states_of_threads(self.id());
+            panic!("waited in vain for the end of {name}, which said {stderr:?}: {states}")
         });
         let mut stdout = std::mem::take(&mut self.stdout);
         // Ends when the last process with this output is gone.
@@ -275,6 +317,21 @@ impl Running {
             stderr,
         }
     }
+}
+
+/// What a process's threads are doing, for people: a letter as in `ps`, and the system call or place.
+fn states_of_threads(process: u32) -> String {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    let word = |path: &Path, name: &str| std::fs::read_to_string(path.join(name));
+    let state = |path: &Path| {
+        let stat = word(path, "stat").ok()?;
+        let letter = stat.rsplit_once(") ")?.1.chars().next()?;
+        let place = word(path, "wchan").unwrap_or_default();
+        Some(format!("{letter} {place}"))
+    };
+    let states: Vec<String> = tasks.filter_map(|task| state(&task.path())).collect();
+    states.join(", ")
 }
 
 impl Drop for Running {
@@ -294,6 +351,22 @@ impl Outcome {
     pub fn ok(self) -> Outcome {
         assert!(self.status.success(), "{self:#?}");
         self
+    }
+
+    /// The number that the program prints behind `key`, in a line of its own.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such line, or more than one.
+    #[must_use]
+    pub fn fact(&self, key: &str) -> u64 {
+        facts::number(&facts::only_line(&self.stdout, key)[0])
+    }
+
+    /// The reports of the program's children: process and number of records.
+    #[must_use]
+    pub fn children(&self) -> Vec<(u32, u64)> {
+        facts::children(&self.stdout)
     }
 
     /// The lines of the recorder, without their prefix.

@@ -15,8 +15,6 @@ pub const ENTRIES: usize = 4096;
 pub const MADE: usize = 0;
 /// Word of a thread: 1 = the thread has begun, 2 = it has made its last record.
 pub const LIFE: usize = 1;
-/// Word of a thread: signals handled on it.
-pub const HANDLED: usize = 2;
 /// Word of a thread: calls that it was given.
 pub const CALLS: usize = 3;
 
@@ -155,6 +153,14 @@ pub mod crash {
     pub const IN_COMMIT: u64 = 3;
     /// The same, and no thread of the process can read the region either.
     pub const UNREADABLE: u64 = 4;
+    /// These places, for people.
+    pub const PLACES: [&str; 5] = [
+        "in code",
+        "in malloc",
+        "from outside",
+        "at a record's store",
+        "at a record's store, region unreadable",
+    ];
 
     /// What the process dies of.
     #[must_use]

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use crate::faults_support::Row;
+use crate::faults_support::{Row, steadfast};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, verify};
 use fdr_tests::support::wait::until;
@@ -210,7 +210,7 @@ struct Run {
 
 impl Run {
     fn row(&self, injection: &str) -> Row {
-        Row::new(&self.variables, "mkdir traces", self.steps).with_injection(injection)
+        steadfast(&self.variables, "mkdir traces", self.steps).with_injection(injection)
     }
 
     /// The recorder's calls where nothing fails.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
-use fdr_tests::support::tally::Tally;
+use fdr_tests::support::trace::Trace;
 
 const HOST: &str = env!("CARGO_BIN_EXE_odd_host");
 
@@ -306,7 +306,7 @@ fn differences(way: &str, setting: Setting, off: &Run) -> Vec<String> {
 fn damage(setting: Setting, trace: &Path) -> Option<String> {
     if setting == Stream {
         // It may have lost records, which is no damage.
-        let read = panic::catch_unwind(|| drop(Tally::read(trace)));
+        let read = panic::catch_unwind(|| drop(Trace::read(trace)));
         return read.err().map(|_| "the stream does not read".to_owned());
     }
     let mut tool = Command::new(fdr_tests::tool());

@@ -1,11 +1,12 @@
 //! Signals that end the process: of the kernel's action, of the program's own, and in children.
 
-use std::mem::MaybeUninit;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
+
+use fdr_tests::programs::signals::{handle_with_state, pass_on};
 
 use crate::{NamedAction, crowd, print_result, say, work};
 
@@ -120,26 +121,15 @@ static FORMER: AtomicUsize = AtomicUsize::new(0);
 extern "C" fn handler(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     HANDLED.fetch_add(1, Ordering::Relaxed);
     let former = FORMER.load(Ordering::Relaxed);
-    if former > libc::SIG_IGN {
-        // SAFETY: the recorder's handler is of this type, and no other code has installed one.
-        let former: extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void) =
-            unsafe { std::mem::transmute(former) };
-        former(signal, info, context);
-    }
+    // SAFETY: the recorder's handler is of this type, and no other code has installed one.
+    unsafe { pass_on(former, signal, info, context) };
 }
 
 fn handles(signal: i32, passes_on: bool) {
     say(work(1000));
-    // SAFETY: zeros are a `sigaction`; the handler is of its type.
-    unsafe {
-        let mut new: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        let mut old: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        new.sa_sigaction = handler as *const () as usize;
-        new.sa_flags = libc::SA_SIGINFO;
-        libc::sigaction(signal, &raw const new, &raw mut old);
-        if passes_on {
-            FORMER.store(old.sa_sigaction, Ordering::Relaxed);
-        }
+    let former = handle_with_state(signal, handler, 0);
+    if passes_on {
+        FORMER.store(former, Ordering::Relaxed);
     }
     for _ in 0..3 {
         kill(me(), signal);

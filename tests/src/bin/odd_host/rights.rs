@@ -4,6 +4,8 @@ use std::env;
 use std::fs;
 use std::io;
 
+use fdr_tests::programs::system_calls::forbid;
+
 use crate::{NamedAction, crowd, print_result, request_dump, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
@@ -22,34 +24,34 @@ pub(crate) const WAYS: &[NamedAction] = &[
     ("not-dumpable", || controlled(libc::PR_SET_DUMPABLE, 0)),
     ("nothing-executable", || controlled(libc::PR_SET_MDWE, 1)),
     ("no-time-stamps", no_time_stamps),
-    ("calls-refused", || filtered(Answer::Error, true)),
+    ("calls-refused", || filtered(ERROR, true)),
     ("calls-refused-to-the-only-thread", || {
-        filtered(Answer::Error, false)
+        filtered(ERROR, false)
     }),
-    ("calls-refused-to-all", || filtered_all(Answer::Error)),
+    ("calls-refused-to-all", || filtered_all(ERROR)),
     ("calls-kill-the-thread", || {
-        filtered(Answer::KillThread, true)
+        filtered(libc::SECCOMP_RET_KILL_THREAD, true)
     }),
     ("calls-kill-the-process", || {
-        filtered(Answer::KillProcess, true)
+        filtered(libc::SECCOMP_RET_KILL_PROCESS, true)
     }),
     ("calls-kill-the-only-thread", || {
-        filtered(Answer::KillThread, false)
+        filtered(libc::SECCOMP_RET_KILL_THREAD, false)
     }),
     ("calls-kill-the-only-process", || {
-        filtered(Answer::KillProcess, false)
+        filtered(libc::SECCOMP_RET_KILL_PROCESS, false)
     }),
     ("ends-kill-the-thread", || {
-        filtered_end(Answer::KillThread, true)
+        filtered_end(libc::SECCOMP_RET_KILL_THREAD, true)
     }),
     ("ends-kill-the-process", || {
-        filtered_end(Answer::KillProcess, true)
+        filtered_end(libc::SECCOMP_RET_KILL_PROCESS, true)
     }),
     ("ends-kill-the-only-thread", || {
-        filtered_end(Answer::KillThread, false)
+        filtered_end(libc::SECCOMP_RET_KILL_THREAD, false)
     }),
     ("ends-kill-the-only-process", || {
-        filtered_end(Answer::KillProcess, false)
+        filtered_end(libc::SECCOMP_RET_KILL_PROCESS, false)
     }),
 ];
 
@@ -122,13 +124,8 @@ fn no_time_stamps() {
     say(work(10));
 }
 
-/// What a filter does with a call that it does not allow.
-#[derive(Clone, Copy)]
-enum Answer {
-    Error,
-    KillThread,
-    KillProcess,
-}
+/// A filter's answer to a call that it does not allow.
+const ERROR: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
 
 /// Calls by which files get their names, and lose them.
 const NAMES: [libc::c_long; 5] = [
@@ -150,41 +147,8 @@ const FILES: [libc::c_long; 8] = [
     libc::SYS_pwritev,
 ];
 
-/// These calls are not allowed any more.
-fn forbid(calls: &[libc::c_long], answer: Answer, flags: libc::c_ulong) -> i64 {
-    let answer = match answer {
-        Answer::Error => libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
-        Answer::KillThread => libc::SECCOMP_RET_KILL_THREAD,
-        Answer::KillProcess => libc::SECCOMP_RET_KILL_PROCESS,
-    };
-    let step = |code: u32, jf: u8, k: u32| libc::sock_filter {
-        code: code as u16,
-        jt: 0,
-        jf,
-        k,
-    };
-    let mut filter = vec![step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
-    for &call in calls {
-        let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-        filter.push(step(equal, 1, call as u32));
-        filter.push(step(libc::BPF_RET | libc::BPF_K, 0, answer));
-    }
-    let allow = libc::SECCOMP_RET_ALLOW;
-    filter.push(step(libc::BPF_RET | libc::BPF_K, 0, allow));
-    let program = libc::sock_fprog {
-        len: filter.len() as u16,
-        filter: filter.as_mut_ptr(),
-    };
-    // SAFETY: the program and its filter are valid for reading.
-    unsafe {
-        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        let mode = libc::SECCOMP_SET_MODE_FILTER;
-        libc::syscall(libc::SYS_seccomp, mode, flags, &raw const program)
-    }
-}
-
 /// The filter is for this thread alone. `crowded`: the program has had other threads before.
-fn filtered(answer: Answer, crowded: bool) {
+fn filtered(answer: u32, crowded: bool) {
     match crowded {
         true => say(crowd(1000)),
         false => say(work(1000)),
@@ -199,7 +163,7 @@ fn filtered(answer: Answer, crowded: bool) {
 }
 
 /// From now on the program only ends.
-fn filtered_end(answer: Answer, crowded: bool) {
+fn filtered_end(answer: u32, crowded: bool) {
     match crowded {
         true => say(crowd(1000)),
         false => say(work(1000)),
@@ -209,7 +173,7 @@ fn filtered_end(answer: Answer, crowded: bool) {
 }
 
 /// The filter is for all threads, those among them that the program does not know.
-fn filtered_all(answer: Answer) {
+fn filtered_all(answer: u32) {
     say(crowd(1000));
     let flags = libc::SECCOMP_FILTER_FLAG_TSYNC;
     print_result("seccomp", forbid(&FILES, answer, flags));

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use fdr_tests::programs::signals::{alarm_every, handle};
+
 use crate::{NamedAction, crowd, print_result, request_dump, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
@@ -39,43 +41,19 @@ extern "C" fn exits(_: i32) {
     unsafe { libc::exit(7) }
 }
 
-fn handle(handler: extern "C" fn(i32), flags: i32) {
-    // SAFETY: zeros are a `sigaction`, and the handler may run at any place.
-    unsafe {
-        let mut action: libc::sigaction = MaybeUninit::zeroed().assume_init();
-        action.sa_sigaction = handler as *const () as usize;
-        action.sa_flags = flags;
-        libc::sigaction(libc::SIGALRM, &raw const action, std::ptr::null_mut());
-    }
-}
-
-/// Sends SIGALRM at this interval in microseconds. 0 ends that.
-fn every(microseconds: i64) {
-    let time = libc::timeval {
-        tv_sec: 0,
-        tv_usec: microseconds,
-    };
-    let timer = libc::itimerval {
-        it_interval: time,
-        it_value: time,
-    };
-    // SAFETY: `timer` is valid for reading.
-    unsafe { libc::setitimer(libc::ITIMER_REAL, &raw const timer, std::ptr::null_mut()) };
-}
-
 fn timer() {
-    handle(works, libc::SA_RESTART);
-    every(300);
+    handle(libc::SIGALRM, works, libc::SA_RESTART);
+    alarm_every(300);
     while HANDLED.load(Ordering::Relaxed) < 100 {
         work(100);
     }
-    every(0);
+    alarm_every(0);
     say(work(20_000));
 }
 
 fn handler_exits() {
-    handle(exits, 0);
-    every(20_000);
+    handle(libc::SIGALRM, exits, 0);
+    alarm_every(20_000);
     loop {
         work(100);
         request_dump();
@@ -104,14 +82,14 @@ extern "C" fn for_ever() {
 
 /// Calls on a stack of their own, which a handler leaves again and again.
 fn handler_jumps() {
-    handle(jumps, libc::SA_NODEFER);
+    handle(libc::SIGALRM, jumps, libc::SA_NODEFER);
     let mut stack = vec![0_u8; 1 << 20];
     // SAFETY: zeros are contexts, which are made before they are used; the stack outlives them.
     unsafe {
         let mut home: libc::ucontext_t = MaybeUninit::zeroed().assume_init();
         let mut other: libc::ucontext_t = MaybeUninit::zeroed().assume_init();
         HOME.store(&raw mut home, Ordering::Relaxed);
-        every(300);
+        alarm_every(300);
         while JUMPS.load(Ordering::Relaxed) < 500 {
             libc::getcontext(&raw mut other);
             other.uc_stack.ss_sp = stack.as_mut_ptr().cast();
@@ -120,7 +98,7 @@ fn handler_jumps() {
             libc::swapcontext(&raw mut home, &raw const other);
         }
     }
-    every(0);
+    alarm_every(0);
     say(JUMPS.load(Ordering::Relaxed));
     say(work(20_000));
 }

@@ -9,7 +9,6 @@ use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, Truth, WAY, WRONG, wa
 
 use crate::decoded_trace::{DecodedTrace, Lane};
 use crate::notes::{self, NoteComparison};
-use crate::plan::Failure;
 use crate::victim;
 
 /// How exactly the page knows what a thread has made.
@@ -25,27 +24,25 @@ pub(crate) enum Moment {
 }
 
 /// The kept records of a thread are those of its course, without a gap, up to its last record.
-pub(crate) fn window(lane: &Lane, course: Course) -> Result<(), Failure> {
+fn window(lane: &Lane, course: Course) {
     if lane.counts.summarised > 0 {
-        return Ok(());
+        return;
     }
     let expected = course.window(lane.counts.overwritten, lane.counts.readable);
-    if lane.edges == expected {
-        return Ok(());
-    }
     let pairs = lane.edges.iter().zip(&expected);
     let same = pairs.take_while(|(found, wanted)| found == wanted).count();
     let Lane { name, counts, .. } = lane;
-    Err(Failure::Wrong(format!(
+    assert!(
+        lane.edges == expected,
         "{name}: other records than were made, from {same} on ({counts:?})"
-    )))
+    );
 }
 
 /// The same check for a thread that makes no more calls, and whose short calls left no records. It goes backwards from
 /// the thread's end. A summary stands for whole calls of the course, and each edge is an edge of the course. The last
 /// call that ended may be missing from the summaries, together with the calls inside it. The totals count the ended
 /// calls of each function. They may count the last call already.
-pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
+fn summarised(lane: &Lane, course: Course) {
     let Lane { name, counts, .. } = lane;
     let made = lane.made();
     let summarised: u64 = lane.short.iter().map(|(_, calls)| 2 * calls).sum();
@@ -53,67 +50,48 @@ pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
     let count = (summarised + lane.edges.len() as u64 + ended).min(made);
     let expected = course.window(made - count, count);
     let (without, _) = expected.split_at(expected.len().saturating_sub(ended as usize));
-    if !(follows(lane, &expected) || follows(lane, without)) {
-        let why = format!("{name}: other records than were made, or other summaries ({counts:?})");
-        return Err(Failure::Wrong(why));
-    }
-    match lane.ended.is_empty() {
-        true => Ok(()),
-        false => totals(lane, course, made, 1),
+    assert!(
+        follows(lane, &expected) || follows(lane, without),
+        "{name}: other records than were made, or other summaries ({counts:?})"
+    );
+    if !lane.ended.is_empty() {
+        totals(lane, course, made, 1);
     }
 }
 
 /// The counted calls of each function are at least those that ended in the first `made` edges. They are at most those
 /// whose `edge` (0: the entry, 1: the exit) is among one edge more.
-fn totals(lane: &Lane, course: Course, made: u64, edge: u8) -> Result<(), Failure> {
+fn totals(lane: &Lane, course: Course, made: u64, edge: u8) {
     let edges = course.window(0, made + 1);
     let now = edges.get(..made as usize).unwrap_or(&edges);
     let count = |edges: &[u8], word: u8| edges.iter().filter(|&&edge| edge == word).count() as u64;
     for word in (0..2 * FUNCTIONS.len() as u8).step_by(2) {
-        let (least, most) = (count(now, word + 1), count(&edges, word + edge));
+        let range = count(now, word + 1)..=count(&edges, word + edge);
         let ended = lane.ended.get(&word).copied().unwrap_or(0);
-        let why = format!(
-            "{}: {ended} calls of function {word} are counted, not {least} to {most}",
+        assert!(
+            range.contains(&ended),
+            "{}: {ended} calls of function {word} are counted, not {range:?}",
             lane.name
         );
-        if ended < least {
-            return Err(Failure::Lost(least - ended, why));
-        }
-        if ended > most {
-            return Err(Failure::Wrong(why));
-        }
     }
-    Ok(())
 }
 
 /// The same check for a thread with functions that are only counted. Such a call is counted at its entry. If functions
 /// are only looked at, calls may be missing, but there must be no call that the thread did not make.
-fn counted(lane: &Lane, course: Course, made: u64, moment: Moment) -> Result<(), Failure> {
-    if lane.misses_calls {
-        let (ended, most): (u64, u64) = (lane.ended.values().sum(), (made + 1 + DEEPEST) / 2);
-        return match ended <= most {
-            true => Ok(()),
-            false => Err(Failure::Wrong(format!(
-                "{}: {ended} calls are counted, and {most} were made",
-                lane.name
-            ))),
-        };
-    }
-    let Moment::Since(before) = moment else {
-        return totals(lane, course, made, 0);
+fn counted(lane: &Lane, course: Course, made: u64, moment: Moment) {
+    // About half of the edges are entries.
+    let (ended, most): (u64, u64) = (lane.ended.values().sum(), (made + 1 + DEEPEST) / 2);
+    let least = match moment {
+        _ if lane.misses_calls => 0,
+        // The thread went on meanwhile, so the check adds up all functions.
+        Moment::Since(before) => before.saturating_sub(DEEPEST) / 2,
+        _ => return totals(lane, course, made, 0),
     };
-    // The thread went on meanwhile, so the check adds up all functions. About half of the edges are entries.
-    let ended: u64 = lane.ended.values().sum();
-    let (least, most) = (before.saturating_sub(DEEPEST) / 2, (made + 1 + DEEPEST) / 2);
-    let why = format!(
+    assert!(
+        (least..=most).contains(&ended),
         "{}: {ended} calls are counted, not {least} to {most}",
         lane.name
     );
-    match ended {
-        _ if ended < least => Err(Failure::Lost(least - ended, why)),
-        _ if ended > most => Err(Failure::Wrong(why)),
-        _ => Ok(()),
-    }
 }
 
 /// Edges of the longest call that is looked for at the end.
@@ -187,147 +165,113 @@ pub(crate) fn course(truth: &Truth, seed: u64, number: usize) -> Course {
 }
 
 /// One thread that drops nothing: what there is, and how much was made.
-pub(crate) fn thread(
-    lane: &Lane,
-    course: Course,
-    truth: &Truth,
-    number: usize,
-    moment: Moment,
-) -> Result<(), Failure> {
+pub(crate) fn thread(lane: &Lane, course: Course, truth: &Truth, number: usize, moment: Moment) {
     let Lane { name, counts, .. } = lane;
     if truth.get(0, WAY) == way::COUNTED && lane.untimed > 0 {
         return counted(lane, course, truth.get(number, MADE), moment);
     }
     let (made, sure) = (lane.made(), truth.get(number, MADE));
-    let (least, most) = match moment {
-        Moment::Now if truth.get(number, LIFE) == 2 => (sure, sure),
-        Moment::Now => (sure, sure + 1),
-        Moment::Since(before) => (before, sure + 1),
-        Moment::Exactly(made) => (made, made),
+    let range = match moment {
+        Moment::Now if truth.get(number, LIFE) == 2 => sure..=sure,
+        Moment::Now => sure..=sure + 1,
+        Moment::Since(before) => before..=sure + 1,
+        Moment::Exactly(made) => made..=made,
     };
-    if counts.dropped > 0 {
-        let why = format!("{name}: {} records dropped", counts.dropped);
-        return Err(Failure::Lost(counts.dropped, why));
-    }
-    if made < least {
-        let why = format!("{name}: {made} records of {least} ({counts:?})");
-        return Err(Failure::Lost(least - made, why));
-    }
-    if made > most {
-        return Err(Failure::Wrong(format!(
-            "{name}: {made} records of {most} ({counts:?})"
-        )));
-    }
+    assert_eq!(counts.dropped, 0, "{name}: {counts:?}");
+    assert!(
+        range.contains(&made),
+        "{name}: {made} records, not {range:?} ({counts:?})"
+    );
+    let goes_on = matches!(moment, Moment::Since(_));
     notes::check(
         lane,
         &NoteComparison {
             course,
             made,
-            sure: if matches!(moment, Moment::Since(_)) {
-                least
-            } else {
-                least.max(sure)
+            sure: match goes_on {
+                true => *range.start(),
+                false => sure.max(*range.start()),
             },
             is_exact: truth.get(0, WAY) == way::NOTED,
         },
-    )?;
-    if counts.summarised > 0 {
-        return match moment {
-            Moment::Since(_) => Ok(()),
-            _ => summarised(lane, course),
-        };
+    );
+    match goes_on {
+        true if counts.summarised > 0 => {}
+        true => {
+            let is_copied = counts.readable > 0 || made == 0;
+            assert!(is_copied, "{name}: nothing is readable of {made} records");
+            window(lane, course);
+        }
+        false if counts.summarised > 0 => summarised(lane, course),
+        false => {
+            let chunks = truth.get(0, CHUNKS);
+            assert!(
+                keeps_its_chunks(lane, chunks),
+                "{name}: {chunks} chunks, {counts:?}"
+            );
+            window(lane, course);
+        }
     }
-    if !matches!(moment, Moment::Since(_)) {
-        keeps(lane, truth.get(0, CHUNKS))?;
-    } else if counts.readable == 0 && made > 0 {
-        return Err(Failure::Lost(made, format!("{name}: nothing is readable")));
-    }
-    window(lane, course)
 }
 
 /// If a ring has wrapped and no more records are made, it has all chunks except the oldest one. The newest chunk is in
 /// the place of that one. The chunks between them are full. A chunk holds a preamble, records of 8 bytes, and 16 bytes
 /// for each change of the CPU. Its end may be too short for one of these.
-pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
+fn keeps_its_chunks(lane: &Lane, chunks: u64) -> bool {
     const PREAMBLE: u64 = 48;
     const SHORT: u64 = 16;
     /// The number of records for which long pauses may leave no room. Each pause takes 16 bytes.
     const PAUSES: u64 = 64;
     /// A note is in one chunk as a whole, so ends of chunks are empty: a part of this room, at most.
     const NOTES: u64 = 32;
-    let Lane { name, counts, .. } = lane;
-    if chunks < 2 {
-        return Err(Failure::Wrong("nobody said how many chunks".into()));
-    }
+    assert!(chunks >= 2, "the number of chunks is not set");
     let full = (layout::CHUNK as u64 - PREAMBLE - SHORT) / 8;
     let notes = lane.notes.room + lane.notes.room.div_ceil(NOTES);
     let least = ((chunks - 1) * full).saturating_sub(2 * lane.cpus + PAUSES + notes);
-    if counts.overwritten > 0 && counts.readable < least {
-        let why = format!("{name}: of {chunks} chunks at least {least} records ({counts:?})");
-        return Err(Failure::Lost(least - counts.readable, why));
-    }
-    Ok(())
+    lane.counts.overwritten == 0 || lane.counts.readable >= least
 }
 
 /// The lane of that thread; each has at most one.
-pub(crate) fn lane(trace: &DecodedTrace, number: usize) -> Result<Option<&Lane>, Failure> {
-    let mut lanes = trace
-        .lanes
-        .iter()
-        .filter(|lane| lane.number() == Some(number));
-    let (first, second) = (lanes.next(), lanes.next());
-    match second {
-        Some(lane) => Err(Failure::Wrong(format!("{} is there twice", lane.name))),
-        None => Ok(first),
-    }
+pub(crate) fn lane(trace: &DecodedTrace, number: usize) -> Option<&Lane> {
+    let lanes = trace.lanes.iter();
+    let mut lanes = lanes.filter(|lane| lane.number() == Some(number));
+    let first = lanes.next();
+    assert!(lanes.next().is_none(), "n{number} is there twice");
+    first
+}
+
+/// The names of all threads of a trace, for messages.
+pub(crate) fn names(trace: &DecodedTrace) -> Vec<&str> {
+    trace.lanes.iter().map(|lane| lane.name.as_str()).collect()
 }
 
 /// Checks all threads of a program. Each thread is in the trace, or is counted among the threads whose slots have new
 /// owners. `taken`: slots that were getting a new owner at that moment. The former threads of these slots may or may
 /// not be counted.
-pub(crate) fn all(
-    trace: &DecodedTrace,
-    truth: &Truth,
-    seed: u64,
-    taken: usize,
-) -> Result<(), Failure> {
+pub(crate) fn all(trace: &DecodedTrace, truth: &Truth, seed: u64, taken: usize) {
     let (mut gone, mut known) = (Vec::new(), 0);
     for number in truth.threads() {
-        match lane(trace, number)? {
-            Some(lane) => {
-                known += 1;
-                let course = course(truth, seed, number);
-                thread(lane, course, truth, number, Moment::Now)?;
-            }
-            None => {
-                let made = truth.get(number, MADE);
-                gone.push(made);
-            }
+        if let Some(lane) = lane(trace, number) {
+            known += 1;
+            let course = course(truth, seed, number);
+            thread(lane, course, truth, number, Moment::Now);
+        } else {
+            gone.push(truth.get(number, MADE));
         }
     }
-    if known < trace.lanes.len() {
-        let names: Vec<&str> = trace.lanes.iter().map(|lane| lane.name.as_str()).collect();
-        return Err(Failure::Wrong(format!(
-            "threads that never were: {names:?}"
-        )));
-    }
-    program(trace, truth, seed)?;
+    assert_eq!(known, trace.lanes.len(), "{:?}", names(trace));
+    program(trace, truth, seed);
     let missing = trace.info.missing;
     let made: u64 = gone.iter().sum();
     let lost = missing.overwritten + missing.dropped;
-    if made < lost {
-        let why = format!("{missing:?}, but threads that are gone made {made} records");
-        return Err(Failure::Wrong(why));
-    }
-    if !is_sum(&gone, made - lost, taken) {
-        let why = format!("{missing:?}, but threads that are gone made {made} records");
-        return Err(Failure::Lost(made - lost, why));
-    }
-    Ok(())
+    assert!(
+        made >= lost && is_sum(&gone, made - lost, taken),
+        "{missing:?}, but threads that are gone made {made} records"
+    );
 }
 
 /// What a trace says of the program, and what the program found wrong itself.
-fn program(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
+fn program(trace: &DecodedTrace, truth: &Truth, seed: u64) {
     let tags = trace.info.identity.get(Part::Tags);
     let wanted = match truth.get(0, WAY) {
         way if way::is_noted(way) => victim::tags(seed),
@@ -335,33 +279,22 @@ fn program(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure
     };
     // A program that is killed before its first record may not have written its identity yet.
     let is_early = tags.is_empty() && truth.surely_made() == 0;
-    if tags != wanted && !is_early {
-        return Err(Failure::Wrong(format!("tags {tags:?}, not {wanted:?}")));
-    }
-    match truth.get(0, WRONG) {
-        0 => Ok(()),
-        wrong => Err(Failure::Wrong(format!("the program found {wrong} faults"))),
-    }
+    assert!(is_early || tags == wanted, "tags {tags:?}, not {wanted:?}");
+    assert_eq!(truth.get(0, WRONG), 0, "faults that the program found");
 }
 
 /// The trace of a trigger, which was made while the program went on.
-pub(crate) fn fired(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
-    program(trace, truth, seed)?;
+pub(crate) fn fired(trace: &DecodedTrace, truth: &Truth, seed: u64) {
+    let reason = &trace.info.reason;
+    let is_fired = reason.starts_with("trigger torture_victim::noted::strand>");
+    assert!(is_fired, "{reason}");
+    program(trace, truth, seed);
     for number in truth.threads() {
-        if let Some(lane) = lane(trace, number)? {
+        if let Some(lane) = lane(trace, number) {
             let course = course(truth, seed, number);
-            thread(lane, course, truth, number, Moment::Since(0))?;
+            thread(lane, course, truth, number, Moment::Since(0));
         }
     }
-    Ok(())
-}
-
-/// Whether a trigger made the trace.
-pub(crate) fn is_fired(trace: &DecodedTrace) -> bool {
-    trace
-        .info
-        .reason
-        .starts_with("trigger torture_victim::noted::strand>")
 }
 
 /// Whether at most `most` of the numbers have that sum.
@@ -396,13 +329,12 @@ mod tests {
         let mut lane = Lane::default();
         (lane.counts.overwritten, lane.cpus) = (50_000, 4);
         lane.counts.readable = 8_184;
-        assert!(matches!(keeps(&lane, 4), Err(Failure::Lost(..))));
+        assert!(!keeps_its_chunks(&lane, 4));
         lane.counts.readable = 3 * 8_184 + 1;
-        assert!(keeps(&lane, 4).is_ok());
+        assert!(keeps_its_chunks(&lane, 4));
         // Nothing was overwritten: there may be as little as was made.
         (lane.counts.overwritten, lane.counts.readable) = (0, 7);
-        assert!(keeps(&lane, 4).is_ok());
-        assert!(keeps(&lane, 0).is_err(), "nobody said");
+        assert!(keeps_its_chunks(&lane, 4));
     }
 
     #[test]

@@ -2,24 +2,21 @@
 //! store. More are signals at random moments in the recorder. The process dies of the right signal and in time, and
 //! leaves a trace that is right up to the crash.
 
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use fdr_tests::programs::region;
+use fdr_tests::support::folder::Folder;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash};
 
 use crate::check::{self, Moment};
-use crate::child;
 use crate::decoded_trace::{DecodedTrace, Lane, decode_trace};
-use crate::kill;
-use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::plan::{Plan, Tally, Try};
 use crate::victim::{Part, Setting};
 
 /// From the crash to the end of the process.
 const LIMIT: Duration = Duration::from_secs(2);
-/// When it is not waited for any longer.
-const HANGS: Duration = Duration::from_secs(30);
 /// The main thread's number, and that of the thread that crashes.
 const MAIN: usize = 1;
 const CRASHING: usize = 5;
@@ -28,19 +25,24 @@ const FROM_OUTSIDE: &str = "signals at a random moment";
 const BUSY_FROM_OUTSIDE: &str = "of these, in the midst of a record";
 /// Of this many signals at random moments, some must have come in the midst of a record.
 const MANY: u64 = 700;
+const RING_ALONE: &str = "crashes that left their ring alone";
 
 pub(crate) fn run(plan: &Plan) -> Tally {
-    let mut tally = plan.each(2, 1, |attempt, tally| {
-        let mut random = attempt.random();
-        let in_memory = random.below(2) == 0;
-        attempt.within(in_memory, |folder| {
-            process(attempt, &mut random, folder, tally)
-        })
-    });
-    if tally.counted(FROM_OUTSIDE) >= MANY && tally.counted(BUSY_FROM_OUTSIDE) == 0 {
-        tally.wrong += 1;
-        println!("WRONG no signal of {MANY} came in the midst of a record");
-    }
+    let tally = plan.each(2, 1, process);
+    let (random, busy) = (
+        tally.counted(FROM_OUTSIDE),
+        tally.counted(BUSY_FROM_OUTSIDE),
+    );
+    assert!(
+        random < MANY || busy > 0,
+        "no signal of {random} came in the midst of a record"
+    );
+    let missed = tally.counted(RING_ALONE);
+    assert!(
+        missed * 1000 <= tally.tries,
+        "{missed} of {} crashes left no trace",
+        tally.tries
+    );
     tally
 }
 
@@ -58,70 +60,49 @@ fn choose(random: &mut Random) -> (u64, u64) {
     }
 }
 
-fn process(
-    attempt: &Try<'_>,
-    random: &mut Random,
-    folder: &Folder,
-    tally: &Mutex<Tally>,
-) -> Result<(), Failure> {
-    let (kind, place) = choose(random);
+fn process(attempt: &Try<'_>) {
+    let mut random = attempt.random();
+    let folder = attempt.folder(random.below(2) == 0);
+    let (kind, place) = choose(&mut random);
     let seed = attempt.seed >> 1;
     let part = Part("crash", [seed, kind, place]);
     // A thread with short calls may never store a record again. Then it would not crash at this place.
     let setting = match place {
         crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(attempt),
-        _ => Setting::any(attempt, random).with_counted(random),
+        _ => Setting::any(attempt, &mut random).with_counted(&mut random),
     };
-    setting.count(tally);
+    setting.count(attempt);
     let variables = "FDR_MEMORY=4M FDR_OUT=%n.fdr";
-    let (mut child, truth) = part.start(attempt.plan, folder, 2, setting, variables)?;
-    let status = child.end(HANGS)?;
-    let (wanted, what) = (
-        crash::signal(kind),
-        [
-            "in code",
-            "in malloc",
-            "from outside",
-            "at a record's store",
-            "at a record's store, region unreadable",
-        ],
-    );
-    let mut what = format!("signal {wanted} {}", what[place as usize]);
-    let message = child::stderr_of(folder.path());
-    let gave_up = gave_up(kind, place, &message);
+    let (process, truth) = part.start(attempt, &folder, 2, setting, variables);
+    let outcome = process.end();
+    let wanted = crash::signal(kind);
+    let mut case = format!("signal {wanted} {}", crash::PLACES[place as usize]);
+    let gave_up = gave_up(kind, place, &outcome.stderr);
     if gave_up {
-        what.push_str(", std's handler gave up");
+        case.push_str(", std's handler gave up");
     }
-    if child::signal(status) != if gave_up { libc::SIGSEGV } else { wanted } {
-        return Err(Failure::Wrong(format!("{what}: {status}: {message}")));
+    let wanted = if gave_up { libc::SIGSEGV } else { wanted };
+    assert_eq!(outcome.status.signal(), Some(wanted), "{case}: {outcome:?}");
+    let crashed = truth.get(CRASHING, CRASHED_AT);
+    assert!(crashed > 0, "{case}: before it began");
+    let took = since(crashed);
+    assert!(took <= LIMIT || gave_up, "{case}: the end took {took:?}");
+    let crash = Crash { kind, place, case };
+    let has_trace = left(&folder, &truth, seed, &crash);
+    if !has_trace {
+        println!("{}: no trace, the ring is right: {outcome:?}", crash.case);
+        attempt.count(RING_ALONE, 1);
     }
-    if truth.get(CRASHING, CRASHED_AT) == 0 {
-        return Err(Failure::Wrong(format!("{what}: before it began")));
-    }
-    let took = since(truth.get(CRASHING, CRASHED_AT));
-    if took > LIMIT && !gave_up {
-        return Err(Failure::Wrong(format!("{what}: the end took {took:?}")));
-    }
-    let crash = Crash {
-        kind,
-        place,
-        case: what,
-    };
-    left(folder, &truth, seed, &crash)?;
-    let busy = was_busy(folder, &crash)?;
-    let mut tally = lock(tally);
+    let busy = was_busy(&folder, &crash);
     if crash.is_random() {
-        tally.count(FROM_OUTSIDE, 1);
-        tally.count(BUSY_FROM_OUTSIDE, u64::from(busy));
+        attempt.count(FROM_OUTSIDE, 1);
+        attempt.count(BUSY_FROM_OUTSIDE, u64::from(busy));
     }
-    tally.count(&crash.case, 1);
+    attempt.count(&crash.case, 1);
     if !gave_up {
-        tally.most(
-            "ms from the crash to the end at most",
-            took.as_millis() as u64,
-        );
+        let ms = took.as_millis() as u64;
+        attempt.most("ms from the crash to the end at most", ms);
     }
-    Ok(())
 }
 
 /// Whether the standard library's handler, which runs after the recorder's, waited in vain for a thread that
@@ -137,43 +118,35 @@ fn since(us: u64) -> Duration {
     SystemTime::now().duration_since(moment).unwrap_or_default()
 }
 
-/// What the process left: a trace and nothing else, or at the least its ring.
-fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), Failure> {
+/// What the process left: a trace and nothing else, or at the least its ring. Returns whether there is a trace.
+fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> bool {
     let case = &crash.case;
     let (traces, rings) = (folder.ending(".fdr"), folder.ending(".fdr-ring"));
-    let files: Vec<PathBuf> = folder.files();
-    if files.len() > 4 + traces.len() + rings.len() || traces.len() + rings.len() == 0 {
-        return Err(Failure::Wrong(format!("{case}: {files:?}")));
-    }
+    // Beside them, the page and the ring's second name.
+    let names = folder.names();
+    let count = traces.len() + rings.len();
+    assert!(count > 0 && names.len() <= 2 + count, "{case}: {names:?}");
+    let is_unreadable = crash.place == crash::UNREADABLE;
     for file in traces.iter().chain(&rings) {
-        let trace = decode_trace(file).map_err(|why| format!("{case}: {why}"))?;
+        let trace = decode_trace(file);
         let is_ring = rings.contains(file);
-        threads(&trace, is_ring, truth, seed, crash).map_err(|failure| failure.with(case))?;
+        threads(&trace, is_ring, truth, seed, crash);
         // What can't be read is in the ring alone.
-        if is_ring == (traces.is_empty() || crash.place == crash::UNREADABLE) {
-            check_reason(&trace, is_ring, crash).map_err(|failure| failure.with(case))?;
+        if is_ring == (traces.is_empty() || is_unreadable) {
+            check_reason(&trace, is_ring, crash);
         }
     }
-    let is_unreadable = crash.place == crash::UNREADABLE;
-    if traces.is_empty() {
-        let message = child::stderr_of(folder.path());
-        let why = format!("{case}: no dump, the ring is right: {message}");
-        return Err(Failure::Missed(why));
-    }
-    if rings.is_empty() == is_unreadable && !crash.is_swallowed() {
-        return Err(Failure::Wrong(format!("{case}: {rings:?} beside a trace")));
-    }
-    Ok(())
+    let is_right = rings.is_empty() != is_unreadable || crash.is_swallowed();
+    assert!(
+        traces.is_empty() || is_right,
+        "{case}: {rings:?} beside a trace"
+    );
+    !traces.is_empty()
 }
 
 /// The state of each thread: what it had surely done at the crash, and what it has done in the end.
-fn threads(
-    trace: &DecodedTrace,
-    is_ring: bool,
-    truth: &Truth,
-    seed: u64,
-    crash: &Crash,
-) -> Result<(), Failure> {
+fn threads(trace: &DecodedTrace, is_ring: bool, truth: &Truth, seed: u64, crash: &Crash) {
+    let case = &crash.case;
     let mut known = 0;
     for thread in truth.threads() {
         let course = check::course(truth, seed, thread);
@@ -185,41 +158,40 @@ fn threads(
         };
         let lane = match thread {
             MAIN => trace.lanes.iter().find(|lane| lane.number().is_none()),
-            _ => check::lane(trace, thread)?,
+            _ => check::lane(trace, thread),
         };
-        match lane {
-            // It went on after the crash, and overwrote what it had made before while its ring was copied.
-            Some(lane)
-                if moment == Moment::Since(sure)
-                    && lane.counts.readable == 0
-                    && lane.counts.overwritten > sure =>
-            {
-                known += 1;
-            }
-            Some(lane) => {
-                check::thread(lane, course, truth, thread, moment)?;
-                known += 1;
-            }
-            None if !is_ring && thread == CRASHING && crash.place == crash::UNREADABLE => {}
-            None if sure > 0 => {
-                let why = format!("nothing of thread {thread}, of {sure} records");
-                return Err(Failure::Lost(sure, why));
-            }
-            None => {}
+        let Some(lane) = lane else {
+            let is_unreadable = thread == CRASHING && crash.place == crash::UNREADABLE;
+            let may_miss = sure == 0 || (is_unreadable && !is_ring);
+            assert!(
+                may_miss,
+                "{case}: nothing of thread {thread}, of {sure} records"
+            );
+            continue;
+        };
+        known += 1;
+        // It went on after the crash, and overwrote what it had made before while its ring was copied.
+        let is_overtaken = moment == Moment::Since(sure)
+            && lane.counts.readable == 0
+            && lane.counts.overwritten > sure;
+        if !is_overtaken {
+            check::thread(lane, course, truth, thread, moment);
         }
     }
-    if known == trace.lanes.len() {
-        return Ok(());
-    }
-    let names: Vec<&str> = trace.lanes.iter().map(|lane| lane.name.as_str()).collect();
-    Err(Failure::Wrong(format!("threads {names:?}")))
+    assert_eq!(
+        known,
+        trace.lanes.len(),
+        "{case}: {:?}",
+        check::names(trace)
+    );
 }
 
 /// What the file says of the crash. In a trace the thread that crashed is the first, and the calls are
 /// open that it was in.
-fn check_reason(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
-    let lane = check::lane(trace, CRASHING)?;
-    let Lane { id, name, .. } = lane.ok_or_else(|| "it has no such thread".to_owned())?;
+fn check_reason(trace: &DecodedTrace, is_ring: bool, crash: &Crash) {
+    let case = &crash.case;
+    let lane = check::lane(trace, CRASHING).expect("the thread that crashed");
+    let Lane { id, name, .. } = lane;
     let reason = &trace.info.reason;
     let name = if is_ring {
         String::new()
@@ -235,21 +207,13 @@ fn check_reason(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<()
         Some(before) => middle.strip_prefix(before).is_some_and(is_hexadecimal),
         None => middle == wanted,
     });
-    if !is_so {
-        let why = format!("the reason is {reason:?}, not \"crash: {wanted}{end}\"");
-        return Err(Failure::Wrong(why));
+    assert!(is_so, "{case}: {reason:?}, not \"crash: {wanted}{end}\"");
+    if !is_ring {
+        let first = &trace.lanes[0];
+        assert_eq!(first.number(), Some(CRASHING), "{case}: the first thread");
+        let (closed, open) = first.open_at_the_end();
+        assert_eq!(closed, open, "{case}: ends of open calls");
     }
-    if is_ring {
-        return Ok(());
-    }
-    let first = &trace.lanes[0];
-    let (closed, open) = first.open_at_the_end();
-    if first.number() != Some(CRASHING) || closed != open {
-        let name = &first.name;
-        let why = format!("{name} is the first, {closed} of its {open} open calls were closed");
-        return Err(Failure::Wrong(why));
-    }
-    Ok(())
 }
 
 fn is_hexadecimal(text: &str) -> bool {
@@ -258,20 +222,21 @@ fn is_hexadecimal(text: &str) -> bool {
 
 /// Whether the thread was making a record when it died: then its slot is busy for ever. A store that
 /// faults is one.
-fn was_busy(folder: &Folder, crash: &Crash) -> Result<bool, Failure> {
+fn was_busy(folder: &Folder, crash: &Crash) -> bool {
     /// The CPU of a slot whose owner makes a record.
     const BUSY: u32 = 0x8000_0000;
-    let slots = kill::slots(&folder.join(LINK))?;
+    let slots = region::slots(&folder.join(LINK)).expect("a ring");
     let name = format!("n{CRASHING}");
     let own = slots.iter().find(|slot| slot.name().starts_with(&name));
-    let cpu = own.ok_or_else(|| format!("no slot of {name}"))?.cpu;
+    let cpu = own.expect("the slot of the thread that crashed").cpu;
     let busy = cpu == BUSY;
-    if crash.is_at_store() && !busy {
-        let case = &crash.case;
-        let why = format!("{case}: the recorder was not at work (CPU {cpu:#x})");
-        return Err(Failure::Wrong(why));
-    }
-    Ok(busy)
+    let is_right = busy || !crash.is_at_store();
+    assert!(
+        is_right,
+        "{}: no record was being made (CPU {cpu:#x})",
+        crash.case
+    );
+    busy
 }
 
 /// How a process is made to crash.

@@ -9,49 +9,49 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::panic;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::Program;
 use fdr_tests::support::random::Random;
-use fdr_tests::support::tally::Tally as Counts;
+use fdr_tests::support::trace::Trace;
 use fdr_tests::support::truth::descriptors::{
     DUMPS, END, FILES, FIRST_FILE, FIRST_KIND, FROM_ZERO, LEAVES, MAX, ROUNDS, SURE, TIMES,
     WRONG_FILE, byte, end, line, name, round,
 };
 use fdr_tests::support::truth::{PHASE, STOP, Truth};
+use fdr_tests::support::wait::until;
 
-use crate::child::{Child as Process, command};
-use crate::plan::{Failure, Plan, Tally, Try, Verdict, lock};
-use file_system::Places;
+use crate::plan::{Plan, Tally, Try};
+use file_system::{CopyOfFailure, FileSystem};
 
 /// Rounds of a process.
 const PROCESS: u64 = 25;
-const LIMIT: Duration = Duration::from_secs(60);
 /// The beginnings of the program's lines that do not belong to a round: those of its panics.
 const OTHERS: [&str; 3] = ["thread '", "wanted", "note: "];
 
 pub(crate) fn run(plan: &Plan) -> Tally {
-    let places = Places::new(&plan.disk);
+    let file_system = FileSystem::mount(&plan.folder);
     let rounds = plan.tries.clamp(1, PROCESS);
-    plan.each(2, rounds, |attempt, tally| {
+    plan.each(2, rounds, |attempt| {
         let mut random = attempt.random();
         let how = ProcessPlan::new(&mut random);
-        let place = places.any(&mut random, tally);
+        // One of four tries is on a file system of its own kind.
+        let mounted = file_system.as_ref().filter(|_| random.below(4) == 0);
         let in_memory = random.below(2) == 0;
-        attempt.within(in_memory, |kept| {
-            let folder = place.map_or(kept.path().to_owned(), |place| place.folder(attempt.index));
-            let case = format!("{how:?}\n  in {}", folder.display());
-            let verdict = process(attempt, rounds, &how, &folder, tally);
-            if let Some(place) = place {
-                place.leave(&folder, kept, verdict.is_ok());
-            }
-            verdict.map_err(|failure| failure.with(&case))
-        })
+        if let Some(mounted) = mounted {
+            attempt.count("programs on a file system without fallocate", 1);
+            let folder = mounted.folder();
+            let _copy = CopyOfFailure(&folder, &plan.folder);
+            process(attempt, rounds, &how, &folder);
+        } else {
+            process(attempt, rounds, &how, &attempt.folder(in_memory));
+        }
     })
 }
 
@@ -164,21 +164,13 @@ impl ProcessPlan {
     }
 }
 
-fn start(
-    attempt: &Try<'_>,
-    rounds: u64,
-    how: &ProcessPlan,
-    folder: &Path,
-) -> Result<Command, String> {
-    let mut program = command(&attempt.plan.programs.join("torture_victim"), folder);
-    let seed = attempt.seed >> 1;
-    for word in ["descriptors".to_owned(), "page".to_owned()]
-        .into_iter()
-        .chain([seed, rounds, how.word()].map(|number| number.to_string()))
-    {
-        program.arg(word);
-    }
-    program.env("RUST_BACKTRACE", "0");
+fn command(attempt: &Try<'_>, rounds: u64, how: &ProcessPlan, folder: &Folder) -> Command {
+    let numbers = [attempt.seed >> 1, rounds, how.word()];
+    let program = Program::new(attempt.program("torture_victim"), folder)
+        .args(&["descriptors", "page"])
+        .args(&numbers.map(|number| number.to_string()))
+        .env("RUST_BACKTRACE", "0");
+    let mut program = program.into_command();
     // `fdr::enable` turns nothing on then.
     let variables = match how.recorded {
         true => how.variables(),
@@ -189,10 +181,10 @@ fn start(
         program.env(name, value.replace(';', " "));
     }
     program.stdin(Stdio::null());
-    let file = |name: &str| File::create(folder.join(name)).map_err(|error| error.to_string());
+    let file = |name: &str| File::create(folder.join(name)).expect("a file");
     match how.leaves {
         true => program.stdout(Stdio::piped()).stderr(Stdio::piped()),
-        false => program.stdout(file("stdout")?).stderr(file("stderr")?),
+        false => program.stdout(file("stdout")).stderr(file("stderr")),
     };
     let (closed, refused) = (how.closed, how.refused);
     // SAFETY: only system calls.
@@ -210,93 +202,75 @@ fn start(
             }
         });
     }
-    Ok(program)
+    program
 }
 
-fn process(
-    attempt: &Try<'_>,
-    rounds: u64,
-    how: &ProcessPlan,
-    folder: &Path,
-    tally: &Mutex<Tally>,
-) -> Verdict {
-    fs::create_dir(folder.join("traces")).map_err(|error| error.to_string())?;
-    let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+fn process(attempt: &Try<'_>, rounds: u64, how: &ProcessPlan, folder: &Folder) {
+    fs::create_dir(folder.join("traces")).expect("a folder");
+    let truth = Truth::create(&folder.join("page")).expect("a page");
     let receiver = (how.to == OutputKind::Socket).then(|| Receiver::new(folder));
-    let receiver = receiver.transpose()?;
-    let mut child = Process::spawn(&mut start(attempt, rounds, how, folder)?)?;
-    let outputs = how.leaves.then(|| Outputs::read(&mut child, folder));
-    if let Some(outputs) = &outputs {
-        child.until("the end of its outputs", LIMIT, || outputs.have_ended())?;
+    let mut child = command(attempt, rounds, how, folder).spawn();
+    let child = child.as_mut().expect("a process");
+    if how.leaves {
+        let outputs = read_outputs(child, folder);
+        until("the end of its outputs", || {
+            outputs.iter().all(JoinHandle::is_finished).then_some(())
+        });
         truth.set(0, STOP, 1);
     }
-    let status = child.end(LIMIT)?;
-    let mut wrong = files(&truth, folder);
-    if let Ok(text) = fs::read_to_string(folder.join(WRONG_FILE)) {
-        wrong.push(format!("it says: {text}"));
-    }
-    let died = status.signal().unwrap_or(0);
+    let status = until("its end", || child.try_wait().expect("its state"));
+    let case = format!("{how:?}: {status}");
     let done = truth.get(0, PHASE);
-    if wrong.is_empty() && (died != how.signal() || done != rounds) {
-        wrong.push(format!("{status} after {done} of {rounds} rounds"));
-    }
+    let wrong = fs::read_to_string(folder.join(WRONG_FILE));
+    assert!(wrong.is_err(), "{case}: it says {wrong:?}");
+    check_files(&truth, folder);
+    assert_eq!(status.signal().unwrap_or(0), how.signal(), "{case}");
+    assert_eq!(done, rounds, "{case}: rounds that it has done");
     let received = receiver.map(Receiver::end).unwrap_or_default();
-    wrong.extend(prints(how, done, folder).err());
-    let (count, bad) = traces(how, folder, received)?;
-    wrong.extend(bad);
-    let mut tally = lock(tally);
-    tally.count("traces that were looked at", count);
+    check_outputs(how, done, folder);
+    let count = check_traces(how, folder, received);
+    attempt.count("traces that were looked at", count);
     if !how.recorded {
-        tally.count("rounds without the recorder", done);
+        attempt.count("rounds without the recorder", done);
     }
     for (kind, name) in round::NAMES.into_iter().enumerate() {
-        tally.count(name, truth.get(FIRST_KIND + kind, TIMES));
-    }
-    match wrong.is_empty() {
-        true => Ok(()),
-        false => Err(Failure::Wrong(wrong.join("\n  "))),
+        attempt.count(name, truth.get(FIRST_KIND + kind, TIMES));
     }
 }
 
-/// What is wrong with its files.
-fn files(truth: &Truth, folder: &Path) -> Vec<String> {
-    let mut wrong = Vec::new();
+/// Each of its files has its own bytes, and no other.
+fn check_files(truth: &Truth, folder: &Folder) {
     for file in 0..FILES {
         let entry = FIRST_FILE + file as usize;
         let (sure, most) = (truth.get(entry, SURE), truth.get(entry, MAX));
-        let path = folder.join(name(file));
-        let Ok(bytes) = fs::read(&path) else {
-            if most > 0 {
-                wrong.push(format!("file {file} is gone"));
-            }
+        let Ok(bytes) = fs::read(folder.join(&name(file))) else {
+            assert_eq!(most, 0, "file {file} is gone");
             continue;
         };
         let length = bytes.len() as u64;
-        if length < sure || length > most.max(sure) {
-            wrong.push(format!("file {file} has {length} bytes of {sure}"));
-        }
+        let range = sure..=most.max(sure);
+        assert!(
+            range.contains(&length),
+            "file {file}: {length}, not {range:?}"
+        );
         let mut offsets = (0..length).zip(&bytes);
-        if let Some((place, _)) = offsets.find(|(offset, found)| **found != byte(file, *offset)) {
-            let found = bytes[place as usize..].iter().take(32).copied();
-            let found: Vec<u8> = found.collect();
-            wrong.push(format!(
-                "file {file} has \"{}\" at {place}",
-                found.escape_ascii()
-            ));
+        let other = offsets.find(|(offset, found)| **found != byte(file, *offset));
+        if let Some((place, _)) = other {
+            let found = &bytes[place as usize..(place as usize + 32).min(bytes.len())];
+            panic!("file {file} has \"{}\" at {place}", found.escape_ascii());
         }
     }
-    wrong
 }
 
 /// What it printed is in its outputs, and in order; beside it there are only the recorder's lines.
-fn prints(how: &ProcessPlan, done: u64, folder: &Path) -> Result<(), String> {
+fn check_outputs(how: &ProcessPlan, done: u64, folder: &Folder) {
     if how.from_zero {
-        return Ok(());
+        return;
     }
     let rounds = if how.leaves { 1 } else { done };
     let all: Vec<String> = (0..rounds).map(line).collect();
     for (number, output) in [(1, "stdout"), (2, "stderr")] {
-        let text = fs::read(folder.join(output)).map_err(|error| error.to_string())?;
+        let text = fs::read(folder.join(output)).expect("an output");
         let text = String::from_utf8_lossy(&text);
         let lines = text.split_inclusive('\n');
         let is_other =
@@ -305,101 +279,76 @@ fn prints(how: &ProcessPlan, done: u64, folder: &Path) -> Result<(), String> {
             .filter(|line| !is_other(line.trim_end()))
             .partition(|line| line.starts_with("fdr: ") && number == 2);
         if how.closed >> number & 1 == 1 {
-            if !text.is_empty() {
-                return Err(format!("{output} was closed and has {text:?}"));
-            }
-        } else if own != all {
-            return Err(format!(
-                "{output} has {own:?}, {} lines of {}",
-                own.len(),
-                all.len()
-            ));
+            assert_eq!(text, "", "{output} was closed");
+        } else {
+            assert_eq!(own, all, "{output}");
         }
         for line in ours {
-            announced(line, folder)?;
+            check_announced(line, folder);
         }
     }
-    Ok(())
 }
 
 /// A trace that the recorder says it wrote is there.
-fn announced(line: &str, folder: &Path) -> Result<(), String> {
+fn check_announced(line: &str, folder: &Folder) {
     let path = line.split_once("fdr: wrote ").map(|(_, rest)| rest);
     let path = path.and_then(|rest| rest.split(": ").next());
-    let path = path.filter(|path| !path.starts_with("unix:"));
-    match path {
-        Some(path) if !folder.join(path).exists() => Err(format!("no such trace: {line:?}")),
-        _ => Ok(()),
+    if let Some(path) = path.filter(|path| !path.starts_with("unix:")) {
+        assert!(folder.join(path).exists(), "no such trace: {line:?}");
     }
 }
 
-/// How many traces were looked at, and what is wrong with them.
-fn traces(
-    how: &ProcessPlan,
-    folder: &Path,
-    received: Vec<PathBuf>,
-) -> Result<(u64, Vec<String>), String> {
+/// Each trace reads without a complaint. Returns how many there are.
+fn check_traces(how: &ProcessPlan, folder: &Folder, received: Vec<PathBuf>) -> u64 {
     let is_orderly = [end::RETURN, end::EXIT].contains(&how.end);
-    let (mut wrong, mut traces) = (Vec::new(), Vec::new());
     // Another end may come in the midst of what is sent.
-    traces.extend(received.into_iter().filter(|_| is_orderly));
-    let entries = fs::read_dir(folder.join("traces")).map_err(|error| error.to_string())?;
-    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        let name = path.to_string_lossy().into_owned();
-        if name.ends_with(".tmp") && is_orderly {
-            wrong.push(format!("{name} is left"));
-        } else if name.ends_with(".fdr") && (how.to == OutputKind::Traces || is_orderly) {
+    let mut traces = if is_orderly { received } else { Vec::new() };
+    let entries = fs::read_dir(folder.join("traces")).expect("a folder");
+    for path in entries.map(|entry| entry.expect("an entry").path()) {
+        let name = path.to_string_lossy();
+        assert!(!name.ends_with(".tmp") || !is_orderly, "{name} is left");
+        if name.ends_with(".fdr") && (how.to == OutputKind::Traces || is_orderly) {
             traces.push(path);
         }
     }
     for path in &traces {
-        let result = panic::catch_unwind(|| whole(path));
-        wrong.extend(
-            result
-                .unwrap_or_else(|_| Err("does not read".into()))
-                .err()
-                .map(|why| format!("{}: {why}", path.display())),
-        );
+        check_counts(path);
     }
-    Ok((traces.len() as u64, wrong))
+    traces.len() as u64
 }
 
 /// It reads without a complaint, and has as many records as it says.
-fn whole(path: &Path) -> Result<(), String> {
-    for (thread, known) in Counts::read(path).threads {
-        let Some(counts) = known.counts else {
+fn check_counts(path: &Path) {
+    for lane in Trace::read(path).threads {
+        let Some(counts) = lane.thread.counts else {
             continue;
         };
         let sum = counts.readable + counts.overwritten + counts.dropped + counts.summarised;
-        if counts.recorded != sum || counts.readable != known.measured.iter().sum::<u64>() {
-            return Err(format!("thread {thread}: {known:?}"));
-        }
+        let readable = lane.edges.len() as u64;
+        let case = format!("{}: {counts:?}", path.display());
+        assert_eq!(
+            (counts.recorded, counts.readable),
+            (sum, readable),
+            "{case}"
+        );
     }
-    Ok(())
 }
 
-/// The pipes that a program leaves, read to their ends.
-struct Outputs(Vec<JoinHandle<()>>);
-
-impl Outputs {
-    fn read(child: &mut Process, folder: &Path) -> Outputs {
-        let (stdout, stderr) = child.outputs();
-        let keep = |mut from: Box<dyn Read + Send>, name: &str| {
-            let path = folder.join(name);
-            thread::spawn(move || {
-                let mut bytes = Vec::new();
-                let _ = from.read_to_end(&mut bytes);
-                let _ = fs::write(path, bytes);
-            })
-        };
-        let stdout = stdout.map(|from| keep(Box::new(from), "stdout"));
-        let stderr = stderr.map(|from| keep(Box::new(from), "stderr"));
-        Outputs(stdout.into_iter().chain(stderr).collect())
-    }
-
-    fn have_ended(&self) -> bool {
-        self.0.iter().all(JoinHandle::is_finished)
-    }
+/// Reads the pipes that a program leaves to their ends.
+fn read_outputs(child: &mut Child, folder: &Folder) -> [JoinHandle<()>; 2] {
+    let keep = |mut from: Box<dyn Read + Send>, name: &str| {
+        let path = folder.join(name);
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = from.read_to_end(&mut bytes);
+            let _ = fs::write(path, bytes);
+        })
+    };
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    [
+        keep(Box::new(stdout.expect("a pipe")), "stdout"),
+        keep(Box::new(stderr.expect("a pipe")), "stderr"),
+    ]
 }
 
 /// Receives the data of a socket: a stream, and the dumps of children.
@@ -409,11 +358,10 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn new(folder: &Path) -> Result<Receiver, String> {
-        let failed = |error: io::Error| format!("a socket: {error}");
-        let listener = UnixListener::bind(folder.join("socket")).map_err(failed)?;
-        listener.set_nonblocking(true).map_err(failed)?;
-        let (folder, is_over) = (folder.to_owned(), Arc::new(AtomicBool::new(false)));
+    fn new(folder: &Folder) -> Receiver {
+        let listener = UnixListener::bind(folder.join("socket")).expect("a socket");
+        listener.set_nonblocking(true).expect("a socket");
+        let (folder, is_over) = (folder.path().to_owned(), Arc::new(AtomicBool::new(false)));
         let over = Arc::clone(&is_over);
         let thread = thread::spawn(move || {
             let mut all = Vec::new();
@@ -423,13 +371,8 @@ impl Receiver {
                 match listener.accept() {
                     Ok((stream, _)) => {
                         let path = folder.join(format!("received.{}", all.len()));
-                        all.push((
-                            thread::spawn({
-                                let path = path.clone();
-                                move || keep(stream, &path)
-                            }),
-                            path,
-                        ));
+                        let to = path.clone();
+                        all.push((thread::spawn(move || keep(stream, &to)), path));
                     }
                     Err(_) if ends => break,
                     Err(_) => thread::sleep(Duration::from_millis(1)),
@@ -438,13 +381,13 @@ impl Receiver {
             let ended = all.into_iter().map(|(thread, path)| (thread.join(), path));
             ended.map(|(_, path)| path).collect()
         });
-        Ok(Receiver { is_over, thread })
+        Receiver { is_over, thread }
     }
 
     /// What came.
     fn end(self) -> Vec<PathBuf> {
         self.is_over.store(true, Ordering::Release);
-        self.thread.join().unwrap_or_default()
+        self.thread.join().expect("what came")
     }
 }
 

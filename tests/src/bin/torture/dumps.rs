@@ -4,31 +4,26 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
+use fdr_tests::support::folder::Folder;
 use fdr_tests::support::truth::{SIGNALS, Truth, WRONG};
-use fdr_tests::support::wait::Patience;
+use fdr_tests::support::wait::{DEADLINE, Patience};
 
 use crate::check::{self, Moment};
 use crate::decoded_trace::{DecodedTrace, decode_trace};
-use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
+use crate::plan::{Plan, Tally, Try};
 use crate::victim::{Part, Setting};
 
 const THREADS: u64 = 64;
 /// Signals of a process.
 const ROUND: u64 = 50_000;
-const LIMIT: Duration = Duration::from_secs(300);
-/// Without a record, a file or a signal for so long, it hangs.
-const STILL: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(2);
 
 pub(crate) fn run(plan: &Plan) -> Tally {
     let round = plan.tries.clamp(1, ROUND);
-    plan.each(1, round, |attempt, tally| {
-        attempt.within(true, |folder| process(attempt, round, folder, tally))
-    })
+    plan.each(1, round, |attempt| process(attempt, round))
 }
 
 /// What is known of the files so far.
@@ -41,51 +36,47 @@ struct Files<'a> {
     count: u64,
 }
 
-fn process(attempt: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
+fn process(attempt: &Try<'_>, signals: u64) {
+    let folder = attempt.folder(true);
     let seed = attempt.seed >> 1;
     let part = Part("dumps", [seed, THREADS, signals]);
     let mut random = attempt.random();
     let setting = Setting::any(attempt, &mut random).with_trigger();
     let setting = setting.with_counted(&mut random);
-    setting.count(tally);
+    setting.count(attempt);
     let variables = "FDR_MEMORY=32M FDR_OUT=%n.fdr";
-    let (mut child, truth) = part.start(attempt.plan, folder, 2, setting, variables)?;
+    let (mut process, truth) = part.start(attempt, &folder, 2, setting, variables);
     let mut files = Files {
-        folder,
+        folder: &folder,
         truth: &truth,
         seed,
         made: BTreeMap::new(),
         count: 0,
     };
-    let (mut all, mut still) = (Patience::new(LIMIT), Patience::new(STILL));
-    let mut known = (0, 0, 0);
-    while child.ended()?.is_none() {
-        files.take()?;
-        let (count, handled, made) = (files.count, truth.get(0, SIGNALS), truth.surely_made());
-        if (count, handled, made) != known {
-            known = (count, handled, made);
+    // Without a record, a file or a signal for so long, it hangs.
+    let (mut still, mut known) = (Patience::new(DEADLINE), (0, 0, 0));
+    while !process.has_ended() {
+        files.take();
+        let now = (files.count, truth.get(0, SIGNALS), truth.surely_made());
+        if now != known {
+            known = now;
             still.restart();
         }
-        if still.is_over() || all.is_over() {
-            let why = format!("hangs: {handled} signals handled, {made} records made");
-            return Err(Failure::Wrong(why));
-        }
+        assert!(
+            !still.is_over(),
+            "hangs after {known:?} files, signals, records"
+        );
         thread::sleep(PAUSE);
     }
-    child.succeed(folder.path(), STILL)?;
-    let last = files.take()?;
-    let last = last.ok_or_else(|| "there is no file of the end".to_owned())?;
-    check::all(&last, &truth, seed, 0)?;
-    let (wrong, handled) = (truth.get(0, WRONG), truth.get(0, SIGNALS));
-    if wrong > 0 || handled < signals {
-        let why = format!("errno changed {wrong} times; {handled} signals handled");
-        return Err(Failure::Wrong(why));
-    }
-    let mut tally = lock(tally);
-    tally.count("signals handled", handled);
-    tally.count("files", files.count);
-    tally.count("records made", truth.surely_made());
-    Ok(())
+    let _ = process.end().ok();
+    let last = files.take().expect("a file of the end");
+    check::all(&last, &truth, seed, 0);
+    let handled = truth.get(0, SIGNALS);
+    assert!(handled >= signals, "{handled} signals handled");
+    assert_eq!(truth.get(0, WRONG), 0, "changes of errno");
+    attempt.count("signals handled", handled);
+    attempt.count("files", files.count);
+    attempt.count("records made", truth.surely_made());
 }
 
 /// The number of a file `NUMBER.fdr`.
@@ -95,7 +86,7 @@ fn number(path: &Path) -> Option<u64> {
 
 impl Files<'_> {
     /// Looks at the files that are there and removes them; the last one of them.
-    fn take(&mut self) -> Result<Option<DecodedTrace>, Failure> {
+    fn take(&mut self) -> Option<DecodedTrace> {
         let files = self.folder.ending(".fdr").into_iter();
         let mut files: Vec<(u64, PathBuf)> = files
             .filter_map(|path| Some((number(&path)?, path)))
@@ -103,29 +94,26 @@ impl Files<'_> {
         files.sort();
         let mut last = None;
         for (_, path) in files {
-            let trace = decode_trace(&path)?;
-            self.check(&trace)?;
-            fs::remove_file(&path).map_err(|error| error.to_string())?;
+            let trace = decode_trace(&path);
+            self.check(&trace);
+            fs::remove_file(&path).expect("the trace");
             self.count += 1;
             last = Some(trace);
         }
-        Ok(last)
+        last
     }
 
-    fn check(&mut self, trace: &DecodedTrace) -> Result<(), Failure> {
+    fn check(&mut self, trace: &DecodedTrace) {
         for thread in self.truth.threads() {
-            let Some(lane) = check::lane(trace, thread)? else {
-                if let Some(made) = self.made.get(&thread) {
-                    let why = format!("n{thread} was in an earlier file and is in this no more");
-                    return Err(Failure::Lost(*made, why));
-                }
+            let Some(lane) = check::lane(trace, thread) else {
+                let before = self.made.get(&thread);
+                assert_eq!(before, None, "n{thread} was in an earlier file");
                 continue;
             };
             let before = self.made.insert(thread, lane.made()).unwrap_or(0);
             let course = check::course(self.truth, self.seed, thread);
             let moment = Moment::Since(before);
-            check::thread(lane, course, self.truth, thread, moment)?;
+            check::thread(lane, course, self.truth, thread, moment);
         }
-        Ok(())
     }
 }

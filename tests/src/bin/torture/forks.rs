@@ -2,20 +2,18 @@
 //! only the child's own records. The parent's trace is the same as without children.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::Duration;
+use std::path::PathBuf;
 
+use fdr_tests::support::folder::Folder;
 use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth};
 
 use crate::check;
 use crate::decoded_trace::{DecodedTrace, decode_trace};
-use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
+use crate::plan::{Plan, Tally, Try};
 use crate::victim::{Part, Setting};
 
 /// Forks of a process; the page has room for 2000.
 const ROUND: u64 = 200;
-const LIMIT: Duration = Duration::from_secs(120);
 /// The life of a child that makes no record.
 const NO_RECORDS: u64 = 4;
 /// The life of a child that ends by `exit`, which writes its trace.
@@ -31,111 +29,86 @@ const LIVES: [&str; 6] = [
 
 pub(crate) fn run(plan: &Plan) -> Tally {
     let round = plan.tries.clamp(1, ROUND);
-    plan.each(1, round, |attempt, tally| {
-        attempt.within(true, |folder| process(attempt, round, folder, tally))
-    })
+    plan.each(1, round, |attempt| process(attempt, round))
 }
 
 /// Files by process.
 type Files = BTreeMap<u64, Vec<PathBuf>>;
 
 /// `torture_victim.PID.….fdr-ring` and `torture_victim.PID.N.fdr`; anything else is none of ours.
-fn files(folder: &Folder) -> Result<Files, Failure> {
+fn files(folder: &Folder) -> Files {
     let mut files = Files::new();
-    for path in folder.files() {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if ["page", "stdout", "stderr"].contains(&&*name) {
+    for name in folder.names() {
+        if name == "page" {
             continue;
         }
         let process = name.split('.').nth(1).and_then(|word| word.parse().ok());
         let is_ours = name.ends_with(".fdr") || name.ends_with(".fdr-ring");
-        match process.filter(|_| is_ours) {
-            Some(process) => files.entry(process).or_default().push(path),
-            None => return Err(Failure::Wrong(format!("a file {name:?}"))),
-        }
+        let process = process.filter(|_| is_ours);
+        let process = process.unwrap_or_else(|| panic!("a file {name:?}"));
+        files.entry(process).or_default().push(folder.join(&name));
     }
-    Ok(files)
+    files
 }
 
-fn process(attempt: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
+fn process(attempt: &Try<'_>, forks: u64) {
+    let folder = attempt.folder(true);
     let seed = attempt.seed >> 1;
     let part = Part("forks", [seed, forks, 0]);
     let mut random = attempt.random();
     let setting = Setting::any(attempt, &mut random).with_counted(&mut random);
-    setting.count(tally);
-    let (mut child, truth) = part.start(attempt.plan, folder, 2, setting, "FDR_MEMORY=4M")?;
-    let parent = u64::from(child.id());
-    child.succeed(folder.path(), LIMIT)?;
-    if truth.get(0, PHASE) != forks {
-        return Err(Failure::Wrong("not all children were made".into()));
-    }
-    let mut files = files(folder)?;
+    setting.count(attempt);
+    let (process, truth) = part.start(attempt, &folder, 2, setting, "FDR_MEMORY=4M");
+    let parent = u64::from(process.id());
+    let _ = process.end().ok();
+    assert_eq!(truth.get(0, PHASE), forks, "children that were made");
+    let mut files = files(&folder);
     let own = files.remove(&parent).unwrap_or_default();
-    check::all(&only(parent, &own)?, &truth, seed, 0)?;
+    check::all(&only(parent, &own), &truth, seed, 0);
     for place in FIRST_CHILD..FIRST_CHILD + 2 * forks as usize {
         let life = truth.get(place, CHILD_LIFE);
         if life == 0 {
             continue;
         }
         let own = files.remove(&truth.get(place, CHILD_PID));
-        of_child(&truth, seed, place, &own.unwrap_or_default())?;
+        check_child(&truth, seed, place, &own.unwrap_or_default());
         let life = LIVES.get(life as usize - 1).copied();
-        lock(tally).count(life.unwrap_or("children of children"), 1);
+        attempt.count(life.unwrap_or("children of children"), 1);
     }
-    match files.first_key_value() {
-        Some((process, files)) => {
-            let why = format!("process {process} is no child and has {files:?}");
-            Err(Failure::Wrong(why))
-        }
-        None => Ok(()),
-    }
+    assert!(
+        files.is_empty(),
+        "of processes that are no children: {files:?}"
+    );
 }
 
 /// The one file of a process.
-fn only(process: u64, files: &[PathBuf]) -> Result<DecodedTrace, Failure> {
+fn only(process: u64, files: &[PathBuf]) -> DecodedTrace {
     let [file] = files else {
-        return Err(Failure::Wrong(format!("process {process} has {files:?}")));
+        panic!("process {process} has {files:?}");
     };
-    let trace = decode_trace(file)?;
-    if trace.info.process != Some(process) {
-        let (file, process) = (file.display(), trace.info.process);
-        return Err(Failure::Wrong(format!("{file} is of process {process:?}")));
-    }
-    Ok(trace)
+    let trace = decode_trace(file);
+    assert_eq!(trace.info.process, Some(process), "{}", file.display());
+    trace
 }
 
 /// What a child leaves.
-fn of_child(truth: &Truth, seed: u64, place: usize, files: &[PathBuf]) -> Result<(), Failure> {
+fn check_child(truth: &Truth, seed: u64, place: usize, files: &[PathBuf]) {
     let (process, life) = (truth.get(place, CHILD_PID), truth.get(place, CHILD_LIFE));
     let course = check::course(truth, seed, place);
-    let made = truth.get(place, MADE);
-    if life == NO_RECORDS || made == 0 {
-        return match files {
-            [] => Ok(()),
-            _ => Err(Failure::Wrong(format!(
-                "process {process} recorded nothing and has {files:?}"
-            ))),
-        };
+    if life == NO_RECORDS || truth.get(place, MADE) == 0 {
+        assert!(
+            files.is_empty(),
+            "process {process} recorded nothing and has {files:?}"
+        );
+        return;
     }
-    if files.is_empty() {
-        let why = format!("process {process}, a child, has no file (life {life})");
-        return Err(Failure::Lost(made, why));
-    }
-    let trace = only(process, files)?;
-    let is_ring = |path: &Path| path.to_string_lossy().ends_with("-ring");
-    if is_ring(&files[0]) == (life == EXIT) {
-        return Err(Failure::Wrong(format!(
-            "{files:?} at the end of life {life}"
-        )));
-    }
+    let trace = only(process, files);
+    let is_ring = files[0].to_string_lossy().ends_with("-ring");
+    assert_eq!(is_ring, life != EXIT, "{files:?} at the end of life {life}");
     let [lane] = trace.lanes.as_slice() else {
-        let names: Vec<&str> = trace.lanes.iter().map(|lane| lane.name.as_str()).collect();
-        return Err(Failure::Wrong(format!("threads of a child: {names:?}")));
+        panic!("threads of a child: {:?}", check::names(&trace));
     };
-    if lane.id.0 != process || trace.info.missing != Default::default() {
-        let missing = trace.info.missing;
-        let why = format!("process {process}: thread {}, {missing:?}", lane.id);
-        return Err(Failure::Wrong(why));
-    }
-    check::thread(lane, course, truth, place, check::Moment::Now)
+    assert_eq!(lane.id.0, process, "the thread of a child");
+    assert_eq!(trace.info.missing, Default::default(), "process {process}");
+    check::thread(lane, course, truth, place, check::Moment::Now);
 }

@@ -2,27 +2,22 @@
 //! of the ring, and while short threads get each other's slots. Whatever was committed is in the file, and nothing
 //! else.
 
-use std::fs;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
-use std::sync::Mutex;
+use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
 use fdr_formats::Diagnostic;
-use fdr_formats::ring::layout::{self, Slot};
+use fdr_tests::programs::region;
+use fdr_tests::support::folder::Folder;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{Truth, WAY, way};
 
 use crate::check;
-use crate::child;
 use crate::cut;
 use crate::decoded_trace::{Lane, decode_trace, decode_trace_except};
-use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
+use crate::plan::{Plan, Tally, Try};
 use crate::victim::{Part, Setting, TOTALS_KIB};
 
 const LANES: u64 = 8;
-/// No moment is so far away.
-const LIMIT: Duration = Duration::from_secs(30);
 /// Slots that are being given to a thread.
 const TAKEN: u32 = 2;
 
@@ -68,9 +63,9 @@ fn variables(random: &mut Random) -> (String, u64) {
     (variables, chunks)
 }
 
-fn kill_process(attempt: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
+fn kill_process(attempt: &Try<'_>) {
     let mut random = attempt.random();
-    let in_memory = random.below(2) == 0;
+    let folder = attempt.folder(random.below(2) == 0);
     let (calls, moment) = moment(&mut random);
     let (variables, chunks) = variables(&mut random);
     let setting = Setting::any(attempt, &mut random).with_trigger();
@@ -80,128 +75,67 @@ fn kill_process(attempt: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> 
         _ => setting,
     };
     let pause = Duration::from_nanos(random.below(100_000));
-    attempt.within(in_memory, |folder| {
-        let seed = attempt.seed >> 1;
-        let part = Part("storm", [seed, LANES, calls]);
-        let (mut child, truth) = part.start(attempt.plan, folder, chunks, setting, &variables)?;
-        match moment {
-            Moment::After(time) => {
-                let begun = Instant::now();
-                child.until("the moment", LIMIT, || begun.elapsed() >= time)?;
-            }
-            Moment::Records(count) => {
-                child.until("enough records", LIMIT, || truth.surely_made() >= count)?;
-            }
-            Moment::Threads(count) => {
-                let begun = || truth.threads().count() as u64 >= count;
-                child.until("enough threads", LIMIT, begun)?;
-            }
-        }
-        std::thread::sleep(pause);
-        let status = child.kill()?;
-        if child::signal(status) != 9 {
-            return Err(Failure::Wrong(format!("{status} before it was killed")));
-        }
-        let event = left(folder, &truth, seed, tally)?;
-        lock(tally).count(event, 1);
-        Ok(())
-    })
+    let seed = attempt.seed >> 1;
+    let part = Part("storm", [seed, LANES, calls]);
+    let (mut process, truth) = part.start(attempt, &folder, chunks, setting, &variables);
+    let begun = Instant::now();
+    let goes_on = process.goes_on_until(|_| match moment {
+        Moment::After(time) => begun.elapsed() >= time,
+        Moment::Records(count) => truth.surely_made() >= count,
+        Moment::Threads(count) => truth.threads().count() as u64 >= count,
+    });
+    std::thread::sleep(pause);
+    let outcome = process.kill();
+    assert!(goes_on && outcome.status.signal() == Some(9), "{outcome:?}");
+    attempt.count(left(attempt, &folder, &truth, seed), 1);
 }
 
 /// Checks what the process left, and returns a short description of it.
-fn left(
-    folder: &Folder,
-    truth: &Truth,
-    seed: u64,
-    tally: &Mutex<Tally>,
-) -> Result<&'static str, Failure> {
+fn left(attempt: &Try<'_>, folder: &Folder, truth: &Truth, seed: u64) -> &'static str {
     let made = truth.surely_made();
-    let rings = folder.ending(".fdr-ring");
-    let [ring] = rings.as_slice() else {
-        return match rings.len() {
-            0 if made == 0 => Ok("before there was a ring"),
-            0 => Err(Failure::Lost(made, "there is no ring".into())),
-            _ => Err(Failure::Wrong(format!("{rings:?}"))),
-        };
-    };
-    let traces = folder.ending(".fdr");
+    let (rings, traces) = (folder.ending(".fdr-ring"), folder.ending(".fdr"));
+    if rings.is_empty() {
+        assert_eq!(made, 0, "there is no ring");
+        return "before there was a ring";
+    }
     // A trace that was not finished has a hidden name.
-    let hidden = folder
-        .files()
-        .iter()
-        .filter(|file| cut::is_hidden(file))
-        .count();
-    if folder.files().len() > 4 + traces.len() + hidden || traces.len() + hidden > 1 {
-        return Err(Failure::Wrong(format!("{:?}", folder.files())));
-    }
+    let names = folder.names();
+    let hidden = names.iter().filter(|name| cut::is_hidden(name)).count();
+    let others = traces.len() + hidden;
+    // Beside them, the page and the ring.
+    assert!(
+        rings.len() == 1 && others <= 1 && names.len() <= 2 + others,
+        "{names:?}"
+    );
     for trace in &traces {
-        let trace = decode_trace(trace)?;
-        if !check::is_fired(&trace) {
-            return Err(Failure::Wrong(trace.info.reason));
-        }
-        check::fired(&trace, truth, seed)?;
-        lock(tally).count("traces of triggers", 1);
+        check::fired(&decode_trace(trace), truth, seed);
+        attempt.count("traces of triggers", 1);
     }
-    if !is_finished(ring) {
-        return match made {
-            0 => Ok("while the ring was made"),
-            _ => Err(Failure::Lost(made, "the ring is not finished".into())),
-        };
-    }
-    let taken = slots_in(ring, TAKEN)?;
+    let Some(slots) = region::slots(&rings[0]) else {
+        assert_eq!(made, 0, "the ring is not finished");
+        return "while the ring was made";
+    };
+    let taken = slots.iter().filter(|slot| slot.state == TAKEN).count();
     // A place that was being given away has records of a thread and no owner: the reader says so.
     let is_true = |diagnostic: &Diagnostic| {
-        taken > 0
-            && diagnostic
-                .what
-                .contains("its state says that it is nobody's")
+        let text = &diagnostic.what;
+        taken > 0 && text.contains("its state says that it is nobody's")
     };
-    let trace = decode_trace_except(ring, &is_true)?;
-    check::all(&trace, truth, seed, taken)?;
+    let trace = decode_trace_except(&rings[0], is_true);
+    check::all(&trace, truth, seed, taken);
     let is_counted = truth.get(0, WAY) == way::COUNTED;
     let count = |event, is: &dyn Fn(&Lane) -> bool| {
         let count = trace.lanes.iter().filter(|lane| is(lane)).count();
-        lock(tally).count(event, count as u64);
+        attempt.count(event, count as u64);
     };
     count("threads with summaries", &|lane| lane.counts.summarised > 0);
     count("threads with calls only counted", &|lane| {
         is_counted && lane.untimed > 0
     });
-    Ok(match (made, trace.info.missing.threads, taken) {
+    match (made, trace.info.missing.threads, taken) {
         (0, ..) => "before the first record",
         (_, 0, 0) => "while recording",
         (_, _, 0) => "while threads took each other's places",
         (_, _, _) => "while a place changed hands",
-    })
-}
-
-/// Whether the file's head was written.
-fn is_finished(ring: &Path) -> bool {
-    let mut magic = [0; layout::MAGIC.len()];
-    let file = fs::File::open(ring);
-    file.is_ok_and(|file| file.read_exact_at(&mut magic, 0).is_ok()) && magic == layout::MAGIC
-}
-
-/// How many slots are in that state.
-fn slots_in(ring: &Path, state: u32) -> Result<usize, Failure> {
-    let slots = slots(ring)?;
-    Ok(slots.iter().filter(|slot| slot.state == state).count())
-}
-
-/// Each slot of a ring.
-pub(crate) fn slots(ring: &Path) -> Result<Vec<Slot>, Failure> {
-    let wrong = || Failure::Wrong(format!("{}: no head", ring.display()));
-    let file = fs::File::open(ring).map_err(|_| wrong())?;
-    let mut head = [0; layout::HEADER_SIZE];
-    file.read_exact_at(&mut head, 0).map_err(|_| wrong())?;
-    let header = layout::Header::decode(&head).ok_or_else(wrong)?;
-    let slot = |index| {
-        let mut slot = [0; layout::SLOT_SIZE];
-        let at = header.slots + index * header.slot_stride;
-        file.read_exact_at(&mut slot, at).ok()?;
-        Slot::decode(&slot)
-    };
-    (0..u64::from(header.made))
-        .map(|index| slot(index).ok_or_else(wrong))
-        .collect()
+    }
 }

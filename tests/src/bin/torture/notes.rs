@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use fdr_formats::notes::{Field, FieldValue, Form, Note, NoteKind, RESULT, reason, thread_state};
 use fdr_formats::{FunctionId, TraceInfo};
-use fdr_tests::support::course::{self, Course, EVERY, ROUND};
+use fdr_tests::support::course::{self, Course, EVERY, ROUND, STRAND_WORD as STRAND};
 
-use crate::decoded_trace::{Lane, STRAND};
-use crate::plan::Failure;
+use crate::decoded_trace::Lane;
 
 /// A note that the program makes at a place that is known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,25 +81,24 @@ impl ThreadNotes {
         (kind, body): (NoteKind, &[u8]),
         names: &Names,
         words: &BTreeMap<FunctionId, u8>,
-    ) -> Result<(), String> {
+    ) {
         /// Bytes of a note's record besides its body.
         const HEAD: usize = 24;
         self.room += (HEAD + body.len()).div_ceil(8) as u64;
-        let torn = || format!("a note that nobody wrote: {:?}", Note::decode(kind, body));
-        let note = Note::decode(kind, body).ok_or_else(torn)?;
+        let note = Note::decode(kind, body).expect("a note");
         if is_panic(&note, names) {
-            return Ok(());
-        }
-        if let Note::ThreadState { .. } = note {
-            self.waits.push(wait(&note, names, words).ok_or_else(torn)?);
-            return Ok(());
+            return;
         }
         if let Note::Task { task, .. } = note {
             self.tasks.push(task);
         }
-        let planned = planned_note(&note, names, words).ok_or_else(torn)?;
-        self.planned.push((place, planned));
-        Ok(())
+        if let Some(planned) = planned_note(&note, names, words) {
+            self.planned.push((place, planned));
+        } else {
+            let wait = wait(&note, names, words);
+            let wait = wait.unwrap_or_else(|| panic!("a note that no thread wrote: {note:?}"));
+            self.waits.push(wait);
+        }
     }
 }
 
@@ -230,33 +228,36 @@ pub(crate) struct NoteComparison {
 }
 
 /// Whether the lane's notes are those of the course, none torn, missing or twice.
-pub(crate) fn check(lane: &Lane, wanted: &NoteComparison) -> Result<(), Failure> {
+pub(crate) fn check(lane: &Lane, wanted: &NoteComparison) {
     let ThreadNotes { planned, waits, .. } = &lane.notes;
-    let wrong = |why: String| Err(Failure::Wrong(format!("{}: {why}", lane.name)));
+    let name = &lane.name;
     if !wanted.course.has_blocks() {
-        return match (planned.first(), waits.first()) {
-            (None, None) => Ok(()),
-            some => wrong(format!("notes of a program that says nothing: {some:?}")),
-        };
+        let is_silent = planned.is_empty() && waits.is_empty();
+        assert!(
+            is_silent,
+            "{name}: notes of a program that makes none: {planned:?}, {waits:?}"
+        );
+        return;
     }
-    if let Some(two) = waits.windows(2).find(|two| {
-        two[0].blocks == two[1].blocks || (two[0].blocks && two[0].object != two[1].object)
-    }) {
-        return wrong(format!("waits that are not one after the other: {two:?}"));
+    for two in waits.windows(2) {
+        let is_over = two[0].blocks != two[1].blocks;
+        let is_same = !two[0].blocks || two[0].object == two[1].object;
+        assert!(
+            is_over && is_same,
+            "{name}: waits that are not one after the other: {two:?}"
+        );
     }
-    if let Some(wait) = waits.iter().find(|wait| wait.holder == lane.id.0) {
-        return wrong(format!("it waits for itself: {wait:?}"));
-    }
-    tasks(lane).or_else(wrong)?;
+    let of_itself = waits.iter().find(|wait| wait.holder == lane.id.0);
+    assert_eq!(of_itself, None, "{name} waits for itself");
+    tasks(lane);
     match wanted.is_exact {
         true => exact(lane, wanted),
         false => check_kept_notes(lane, wanted),
     }
-    .or_else(wrong)
 }
 
 /// The two notes of a task have one number, and no other has it.
-fn tasks(lane: &Lane) -> Result<(), String> {
+fn tasks(lane: &Lane) {
     let ThreadNotes { planned, tasks, .. } = &lane.notes;
     let polls = planned.iter().filter_map(|(_, note)| match note {
         PlannedNote::Task(polls) => Some(*polls),
@@ -269,14 +270,13 @@ fn tasks(lane: &Lane) -> Result<(), String> {
             1 => task > last_task,
             _ => last != 1 || task == last_task,
         };
-        if !is_right {
-            return Err(format!(
-                "task {task} has poll {polls} behind poll {last} of task {last_task}"
-            ));
-        }
+        assert!(
+            is_right,
+            "{}: task {task} has poll {polls} behind poll {last} of task {last_task}",
+            lane.name
+        );
         before = (polls, task);
     }
-    Ok(())
 }
 
 /// What the program says between two records, of which the second has that number.
@@ -309,7 +309,7 @@ fn between(before: Option<u8>, after: Option<u8>, number: u64) -> Vec<PlannedNot
 }
 
 /// Each note is at its place, between the records where it was made.
-fn exact(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
+fn exact(lane: &Lane, wanted: &NoteComparison) {
     let count = lane.edges.len() as u64;
     let first = wanted.made - count;
     // One record before, and one behind.
@@ -341,13 +341,12 @@ fn exact(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
             }
             _ => false,
         };
-        if !is_right {
-            return Err(format!(
-                "before record {number}, {place} of {count} in the trace: {found:?}, not {expected:?}"
-            ));
-        }
+        assert!(
+            is_right,
+            "{}: before record {number}, {place} of {count} in the trace: {found:?}, not {expected:?}",
+            lane.name
+        );
     }
-    Ok(())
 }
 
 /// A part of a course, so that not each look makes all edges before.
@@ -373,7 +372,8 @@ impl CoursePart {
 }
 
 /// Short calls leave neither records nor notes: each other call has its own, and the events are all there.
-fn check_kept_notes(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
+fn check_kept_notes(lane: &Lane, wanted: &NoteComparison) {
+    let name = &lane.name;
     let mut known = CoursePart {
         course: wanted.course,
         from: 0,
@@ -392,12 +392,11 @@ fn check_kept_notes(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> 
         let is_there =
             edge == Some(&word) || (edge.is_none() && (at.is_none() || *place == lane.edges.len()));
         let before = last.replace(number);
-        if !is_there || known.get(number) != Some(word) || before.is_some_and(|n| n >= number) {
-            return Err(format!(
-                "{note:?} beside {edge:?}, behind number {before:?}; the course has {:?}",
-                known.get(number)
-            ));
-        }
+        let of_course = known.get(number);
+        assert!(
+            is_there && of_course == Some(word) && before.is_none_or(|before| before < number),
+            "{name}: {note:?} beside {edge:?}, behind number {before:?}; the course has {of_course:?}"
+        );
     }
     let has = |place: usize, is_it: &dyn Fn(&PlannedNote) -> bool| {
         let from = planned.partition_point(|(at, _)| *at < place);
@@ -417,18 +416,16 @@ fn check_kept_notes(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> 
                 (place == 0 || has(place, &is_it), "a result")
             }
         };
-        if !is_there {
-            return Err(format!("record {place}, {word}, has no {what}"));
-        }
+        assert!(is_there, "{name}: record {place}, {word}, has no {what}");
     }
-    serials(lane, wanted)
+    serials(lane, wanted);
 }
 
 /// Events and counters are there without a gap, up to the last that the thread can have made.
-fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
+fn serials(lane: &Lane, wanted: &NoteComparison) {
     // Of a thread that overwrites its records faster than they are copied, there are counts alone.
     if lane.counts.readable == 0 {
-        return Ok(());
+        return;
     }
     let (mut event, mut counter) = (None, None);
     for (_, note) in &lane.notes.planned {
@@ -437,9 +434,8 @@ fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
             PlannedNote::Counter(serial) => (&mut counter, serial),
             _ => continue,
         };
-        if last.is_some_and(|last: u64| last + 1 != serial) {
-            return Err(format!("{note:?} behind number {last:?}"));
-        }
+        let is_next = last.is_none_or(|last: u64| last + 1 == serial);
+        assert!(is_next, "{}: {note:?} behind number {last:?}", lane.name);
         *last = Some(serial);
     }
     // A program that goes on is ahead of its records: its short calls are read later.
@@ -464,11 +460,10 @@ fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
             None => 0,
             Some(last) => last + 1,
         };
-        if !range.contains(&count) {
-            return Err(format!(
-                "the last {kind} is number {count}, not {range:?}, of {made} records"
-            ));
-        }
+        assert!(
+            range.contains(&count),
+            "{}: the last {kind} is number {count}, not {range:?}, of {made} records",
+            lane.name
+        );
     }
-    Ok(())
 }

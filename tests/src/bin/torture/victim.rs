@@ -1,12 +1,11 @@
 //! The program that cases do something to, and the page in which it counts for itself.
 
-use std::sync::Mutex;
-
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, Running};
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{CHUNKS, Truth, WAY, way};
 
-use crate::child::Child;
-use crate::plan::{Folder, Plan, Tally, Try, lock};
+use crate::plan::Try;
 
 /// The recorder's settings, and whether the program uses everything that the recorder offers.
 #[derive(Clone, Copy)]
@@ -61,9 +60,9 @@ impl Setting {
     }
 
     /// Counts a program whose functions may be only counted.
-    pub(crate) fn count(self, tally: &Mutex<Tally>) {
+    pub(crate) fn count(self, attempt: &Try<'_>) {
         if self.way == way::COUNTED {
-            lock(tally).count("programs whose functions may be only counted", 1);
+            attempt.count("programs whose functions may be only counted", 1);
         }
     }
 
@@ -106,22 +105,23 @@ impl Part<'_> {
     /// recorder, such as `FDR_MEMORY=4M FDR_OUT=%n.fdr`.
     pub(crate) fn start(
         &self,
-        plan: &Plan,
+        attempt: &Try<'_>,
         folder: &Folder,
         chunks: u64,
         setting: Setting,
         variables: &str,
-    ) -> Result<(Child, Truth), String> {
-        let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
+    ) -> (Running, Truth) {
+        let truth = Truth::create(&folder.join("page")).expect("a page");
         truth.set(0, CHUNKS, chunks);
         truth.set(0, WAY, setting.word());
-        let Part(name, numbers) = *self;
-        let setting = setting.variables(numbers[0]);
-        let mut words = vec![name.to_owned(), "page".to_owned()];
-        words.extend(numbers.map(|number| number.to_string()));
-        let program = plan.programs.join("torture_victim");
-        let variables = format!("FDR=1 {setting} FDR_BUFFER={}K {variables}", 64 * chunks);
-        let child = Child::start(&program, folder.path(), &variables, &words)?;
-        Ok((child, truth))
+        let Part(name, numbers) = self;
+        let program = Program::new(attempt.program("torture_victim"), folder)
+            .args(&[*name, "page"])
+            .args(&numbers.map(|number| number.to_string()))
+            .set("FDR=1")
+            .set(&setting.variables(numbers[0]))
+            .set(&format!("FDR_BUFFER={}K", 64 * chunks))
+            .set(variables);
+        (program.start(), truth)
     }
 }

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use fdr_tests::programs::faults::{illegal, overflow, read_from, write_to};
+use fdr_tests::programs::page::{Entry, Page};
 use fdr_tests::programs::region;
 use fdr_tests::support::course::Course;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, MADE, crash};
 
-use crate::page::{Entry, Page};
 use crate::walk;
 
 /// After this many records, a signal has surely arrived.
@@ -69,13 +70,6 @@ fn thread_id() -> i32 {
     unsafe { libc::gettid() }
 }
 
-/// Without an end, and with a frame of its own each time.
-#[expect(unconditional_recursion, reason = "the stack is to overflow")]
-fn overflow(depth: u64) -> u64 {
-    let frame = black_box([depth; 64]);
-    overflow(depth + 1) + frame[(depth % 64) as usize]
-}
-
 struct Twice;
 
 impl Drop for Twice {
@@ -86,39 +80,22 @@ impl Drop for Twice {
 
 /// The crash itself.
 fn now(kind: u64) {
-    // SAFETY: this is unsound on purpose: the process must die of it here.
-    unsafe {
-        match kind {
-            crash::WRITE => std::ptr::without_provenance_mut::<u32>(16).write_volatile(1),
-            crash::READ => {
-                let _ = std::ptr::without_provenance::<u32>(usize::MAX - 4095).read_volatile();
-            }
-            crash::ABORT => std::process::abort(),
-            crash::OVERFLOW => {
-                black_box(overflow(0));
-            }
-            crash::TWICE => {
-                let _trap = Twice;
-                panic!("wanted");
-            }
-            crash::ILLEGAL => illegal(),
-            _ => {
-                libc::raise(crash::signal(kind));
-            }
+    match kind {
+        crash::WRITE => write_to(16),
+        crash::READ => read_from(usize::MAX - 4095),
+        crash::ABORT => std::process::abort(),
+        crash::OVERFLOW => {
+            black_box(overflow(0));
         }
-    }
-}
-
-fn illegal() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the process is to die of it.
-    unsafe {
-        core::arch::asm!("ud2");
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: as above.
-    unsafe {
-        libc::raise(libc::SIGILL);
+        crash::TWICE => {
+            let _trap = Twice;
+            panic!("wanted");
+        }
+        crash::ILLEGAL => illegal(),
+        // SAFETY: the process is to die of it.
+        _ => unsafe {
+            libc::raise(crash::signal(kind));
+        },
     }
 }
 

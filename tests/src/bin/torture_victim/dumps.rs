@@ -6,11 +6,12 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
+use fdr_tests::programs::page::{Entry, Page};
+use fdr_tests::programs::signals::{errno, handle_with_state, pass_on, set_errno};
 use fdr_tests::support::course::Course;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{PHASE, SIGNALS, STOP, WRONG};
 
-use crate::page::{Entry, Page};
 use crate::walk;
 
 /// The value that errno must keep.
@@ -23,42 +24,17 @@ static PROGRAM: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts, and calls the recorder's handler, which it replaced.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
     // SAFETY: the page's first entry, stored before the handler was installed.
     let program = unsafe { &*(PROGRAM.load(Ordering::Acquire) as *const Entry) };
     program.count_shared(SIGNALS);
-    let next = NEXT.load(Ordering::Acquire);
-    if next > 1 {
-        // SAFETY: sigaction gave this address as that of a handler with three arguments.
-        let next = unsafe { std::mem::transmute::<usize, Handler>(next) };
-        next(signal, info, context);
-    }
+    // SAFETY: sigaction gave this address as that of a handler with three arguments.
+    unsafe { pass_on(NEXT.load(Ordering::Acquire), signal, info, context) };
 }
 
 fn install(program: &'static Entry) {
     PROGRAM.store(std::ptr::from_ref(program).addr(), Ordering::Release);
-    // SAFETY: zeros are valid `sigaction`s, both live until the call returns, and the handler above does
-    // only what a handler may.
-    unsafe {
-        let mut old: libc::sigaction = std::mem::zeroed();
-        assert_eq!(
-            libc::sigaction(libc::SIGUSR2, std::ptr::null(), &raw mut old),
-            0
-        );
-        NEXT.store(old.sa_sigaction, Ordering::Release);
-        let mut new = old;
-        new.sa_sigaction = on_signal as *const () as usize;
-        new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        assert_eq!(
-            libc::sigaction(libc::SIGUSR2, &raw const new, std::ptr::null_mut()),
-            0
-        );
-    }
-}
-
-fn errno() -> *mut i32 {
-    // SAFETY: always returns the address of the thread's own.
-    unsafe { libc::__errno_location() }
+    let next = handle_with_state(libc::SIGUSR2, on_signal, libc::SA_RESTART);
+    NEXT.store(next, Ordering::Release);
 }
 
 /// One thread's part: signals to others, until there were enough of them.
@@ -72,11 +48,9 @@ struct Sender {
 
 impl Sender {
     fn after_a_record(&mut self) {
-        // SAFETY: the thread's own errno.
-        if unsafe { *errno() } != ERRNO {
+        if errno() != ERRNO {
             self.program.count_shared(WRONG);
-            // SAFETY: as above.
-            unsafe { *errno() = ERRNO };
+            set_errno(ERRNO);
         }
         self.pause -= 1;
         if self.pause > 0 {
@@ -117,8 +91,7 @@ pub(crate) fn run(page: Page, seed: u64, threads: u64, signals: u64) {
             let me = unsafe { libc::pthread_self() };
             sender.threads[place].store(me, Ordering::Release);
             begin.wait();
-            // SAFETY: the thread's own errno.
-            unsafe { *errno() = ERRNO };
+            set_errno(ERRNO);
             let mut each = || sender.after_a_record();
             walk::run(course, &page[number], &page[0], &mut each);
             end.wait();

@@ -4,11 +4,11 @@
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 
+use fdr_tests::programs::page::{Entry, Page};
 use fdr_tests::support::course::Course;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, PHASE, STOP};
 
-use crate::page::{Entry, Page};
 use crate::walk;
 
 const THREADS: usize = 8;

@@ -7,9 +7,7 @@ mod descriptors;
 mod dumps;
 mod forks;
 mod noted;
-mod page;
 mod storm;
-mod timer;
 mod walk;
 
 use std::env;
@@ -20,14 +18,13 @@ fn main() {
     // A victim must not outlive its driver. SAFETY: a plain system call on this process.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let words: Vec<String> = env::args().skip(1).collect();
-    let page = page::open(&words[1]);
+    let page = fdr_tests::programs::page::open(&words[1]);
     noted::begin(page);
     let seed = number(&words[2]);
     let values: Vec<u64> = words[3..].iter().map(|word| number(word)).collect();
     match words[0].as_str() {
         "storm" => storm::run(page, seed, values[0], values[1]),
         "dumps" => dumps::run(page, seed, values[0], values[1]),
-        "timer" => timer::run(page, seed, values[0], values[1]),
         "forks" => forks::run(page, seed, values[0], values[1]),
         "crash" => crash::run(page, seed, values[0], values[1]),
         "descriptors" => descriptors::run(page, seed, values[0], values[1]),

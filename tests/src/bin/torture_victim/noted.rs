@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 use fdr::sync::Mutex;
 use fdr::traced;
+use fdr_tests::programs::page::Page;
+use fdr_tests::programs::signals::{errno, set_errno};
 use fdr_tests::support::truth::{LOCKED, WAY, WRONG, way};
 use fdr_tests::support::{course, script};
 
-use crate::page::Page;
 use crate::walk::{Walk, inside};
 
 /// The functions of scripts, by number.
@@ -69,11 +70,6 @@ async fn strand(walk: &RefCell<&mut Walk<'_>>) {
     walk.borrow_mut().made();
 }
 
-fn errno() -> *mut i32 {
-    // SAFETY: always returns the address of the thread's own.
-    unsafe { libc::__errno_location() }
-}
-
 /// All that a thread says beside its calls, in the block of that number.
 pub(crate) fn block(walk: &mut Walk<'_>, serial: u64) {
     fdr::event!("noted", serial, check = course::check(serial), text = %serial);
@@ -100,11 +96,9 @@ fn lock(serial: u64) -> Option<fdr::sync::MutexGuard<'static, u64>> {
     if *process != std::process::id() {
         return None;
     }
-    // SAFETY: the thread's own errno.
-    let before = unsafe { *errno() };
+    let before = errno();
     let mut held = LOCK.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    // SAFETY: as above.
-    unsafe { *errno() = before };
+    set_errno(before);
     *held += 1;
     if page[0].count_shared(LOCKED) != *held {
         page[0].count_shared(WRONG);

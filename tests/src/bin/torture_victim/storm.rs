@@ -3,10 +3,10 @@
 
 use std::thread;
 
+use fdr_tests::programs::page::Page;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{PHASE, STOP};
 
-use crate::page::Page;
 use crate::walk;
 
 /// Threads of up to `calls` calls; 0 = without end.

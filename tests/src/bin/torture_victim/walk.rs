@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use fdr::traced;
+use fdr_tests::programs::page::{Entry, Page};
 use fdr_tests::support::course::{Course, EVERY};
 use fdr_tests::support::script::Script;
 use fdr_tests::support::truth::{CALLS, ENTRIES, LIFE, MADE, STOP, THREADS};
 
 use crate::noted::{self, Functions};
-use crate::page::{Entry, Page};
 
 pub(crate) struct Walk<'a> {
     script: Script,

@@ -9,20 +9,21 @@ mod table;
 
 use std::panic;
 use std::sync::Barrier;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use fdr::traced;
+use fdr_tests::programs::page::Page;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::descriptors::{
-    DUMPS, END, FIRST_KIND, FROM_ZERO, LEAVES, NUMBERS, OF_OTHERS, ROUNDS, THREADS, TIMES,
-    WRONG_FILE, end, line, round,
+    DUMPS, END, FIRST_KIND, FROM_ZERO, LEAVES, NUMBERS, OF_OTHERS, ROUNDS, THREADS, TIMES, end,
+    line, round,
 };
-use fdr_tests::support::truth::{PHASE, STOP, WRONG};
+use fdr_tests::support::truth::{PHASE, STOP};
 
-use crate::page::Page;
 use owner::{OwnedFile, Owner};
-use table::Number;
+use table::{Number, ROUND, done, ensure, wrong};
 
 /// Steps of a thread in a round, at most.
 const STEPS: u64 = 300;
@@ -80,14 +81,6 @@ impl DescriptorTask {
     }
 }
 
-/// Says what is wrong, and ends.
-fn stop(page: Page, what: &str) -> ! {
-    page[0].count_shared(WRONG);
-    let _ = std::fs::write(WRONG_FILE, what);
-    // SAFETY: ends the process at once.
-    unsafe { libc::_exit(3) }
-}
-
 pub(crate) fn run(page: Page, seed: u64, rounds: u64, how: u64) {
     let wanted = DescriptorTask {
         page,
@@ -96,15 +89,14 @@ pub(crate) fn run(page: Page, seed: u64, rounds: u64, how: u64) {
         how,
     };
     table::widen(NUMBERS + ROOM);
-    let held = EarlyDescriptors::new().unwrap_or_else(|why| stop(page, &why));
+    let held = EarlyDescriptors::new();
     let barrier = Barrier::new(THREADS as usize);
     thread::scope(|scope| {
         for share in 1..THREADS {
             let barrier = &barrier;
             scope.spawn(move || all_rounds(wanted, share, barrier));
         }
-        let let_go = held.let_go();
-        let_go.unwrap_or_else(|why| stop(page, &why));
+        held.let_go();
         all_rounds(wanted, 0, &barrier);
     });
 }
@@ -115,12 +107,10 @@ fn all_rounds(wanted: DescriptorTask, share: u64, barrier: &Barrier) {
     } = wanted;
     let mut owner = Owner::new(page, seed, share, wanted.first());
     for number in 0..rounds {
-        let done = one_round(wanted, share, number, &mut owner, barrier);
-        if let Err(why) = done {
-            stop(page, &format!("round {number}, thread {share}: {why}"));
-        }
+        one_round(wanted, share, number, &mut owner, barrier);
         if share == 0 {
             page[0].set(PHASE, 1 + number);
+            ROUND.store(1 + number, Ordering::Relaxed);
         }
     }
     if share == 0 && wanted.is(LEAVES) {
@@ -140,10 +130,7 @@ fn all_rounds(wanted: DescriptorTask, share: u64, barrier: &Barrier) {
         ended(end);
     }
     loop {
-        let done = owner.steps(STEPS, || work(3));
-        if let Err(why) = done {
-            stop(page, &format!("at the end, thread {share}: {why}"));
-        }
+        owner.steps(STEPS, || work(3));
     }
 }
 
@@ -176,7 +163,7 @@ fn one_round(
     number: u64,
     owner: &mut Owner,
     barrier: &Barrier,
-) -> Result<(), String> {
+) {
     let kinds = kinds(wanted, number);
     let does = |kind: u64| kinds >> kind & 1 == 1;
     barrier.wait();
@@ -200,17 +187,17 @@ fn one_round(
         table::close_from(wanted.first());
     }
     barrier.wait();
-    owner.begin()?;
+    owner.begin();
     if owner.random.below(2) == 0 {
-        owner.fill()?;
+        owner.fill();
     }
     if share == 0 && does(round::PIPE) {
-        pipe()?;
+        pipe();
     }
     let count = owner.random.below(STEPS);
-    owner.steps(count, || work(20))?;
+    owner.steps(count, || work(20));
     match share {
-        1 if does(round::CALL) => dump(wanted)?,
+        1 if does(round::CALL) => dump(wanted),
         1 if does(round::PANIC) => {
             let _ = panic::catch_unwind(fails);
         }
@@ -219,58 +206,53 @@ fn one_round(
             let body = || work(5000);
             let new = thread::spawn(body);
             body();
-            new.join().map_err(|_| "a thread panicked")?;
+            new.join().unwrap_or_else(|_| wrong("a thread panicked"));
         }
-        3 if does(round::APART) => run_in_unshared_thread(wanted, number)?,
+        3 if does(round::APART) => run_in_unshared_thread(wanted, number),
         0 => {
-            kin::children(wanted, kinds, number)?;
+            kin::children(wanted, kinds, number);
             if does(round::SHARING) {
-                owner.begin()?;
+                owner.begin();
             }
         }
         _ => {}
     }
-    owner.steps(count, || work(20))?;
+    owner.steps(count, || work(20));
     if owner.random.below(2) == 0 {
-        owner.fill()?;
+        owner.fill();
     }
-    owner.check()?;
+    owner.check();
     if share == 0 && !wanted.is(FROM_ZERO) {
-        say(wanted, number)?;
+        say(wanted, number);
     }
-    Ok(())
 }
 
 /// A thread that has its own table: it closes all, and its file is at all numbers.
-fn run_in_unshared_thread(wanted: DescriptorTask, number: u64) -> Result<(), String> {
+fn run_in_unshared_thread(wanted: DescriptorTask, number: u64) {
     let body = move || {
         // SAFETY: a plain system call on this thread.
-        if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
-            return Err(format!("unshare: {}", std::io::Error::last_os_error()));
-        }
+        done(unsafe { libc::unshare(libc::CLONE_FILES) }, "unshare");
         table::close_from(wanted.first());
         let mut own = OwnedFile::new(wanted.page, OF_OTHERS, false);
-        let first = own.open()?;
+        let first = own.open();
         for other in first + 1..MANY {
-            table::dup_over(first, other)?;
+            table::dup_over(first, other);
         }
         // Its first record, and enough for a ring to grow.
         work(5000);
         if number.is_multiple_of(2) {
-            dump(wanted)?;
+            dump(wanted);
         }
-        own.is_whole(first)
+        own.is_whole(first);
     };
     let ended = thread::spawn(body).join();
-    ended.map_err(|_| "a thread panicked")?
+    ended.unwrap_or_else(|_| wrong("a thread panicked"));
 }
 
 /// A dump that is asked for.
-fn dump(wanted: DescriptorTask) -> Result<(), String> {
-    match fdr::dump() {
-        Err(why) if wanted.is(DUMPS) => Err(format!("no dump: {why}")),
-        _ => Ok(()),
-    }
+fn dump(wanted: DescriptorTask) {
+    let dump = fdr::dump();
+    ensure(dump.is_ok() || !wanted.is(DUMPS), || format!("{dump:?}"));
 }
 
 /// What the program had before the recorder had a thread.
@@ -280,65 +262,55 @@ struct EarlyDescriptors {
 }
 
 impl EarlyDescriptors {
-    fn new() -> Result<EarlyDescriptors, String> {
-        let held = EarlyDescriptors {
-            pipe: table::pipe()?,
-            lock: table::open(c"lock", 0)?,
-        };
-        match table::take(held.lock) {
-            true => Ok(held),
-            false => Err("nobody else has the lock, and it is not had".to_owned()),
-        }
+    fn new() -> EarlyDescriptors {
+        let pipe = table::pipe();
+        let lock = table::open(c"lock", 0);
+        ensure(table::take(lock), || "a free lock is not had".to_owned());
+        EarlyDescriptors { pipe, lock }
     }
 
     /// Closes it: the pipe's reader learns of it, and the lock is free. The other threads wait for this one.
-    fn let_go(self) -> Result<(), String> {
+    fn let_go(self) {
         let [reader, writer] = self.pipe;
         table::close(writer);
         table::close(self.lock);
-        if !table::ends(reader, PATIENCE.as_millis() as i32) {
-            return Err("a pipe of the beginning does not end".to_owned());
-        }
-        table::close(reader);
-        let again = table::open(c"lock", 0)?;
+        ensure(table::close_at_end(reader), || {
+            "a pipe of the beginning does not end".to_owned()
+        });
+        let again = table::open(c"lock", 0);
         let begun = Instant::now();
         while !table::take(again) {
-            if begun.elapsed() > PATIENCE {
-                return Err("somebody keeps a lock of the program's".to_owned());
-            }
+            ensure(begun.elapsed() < PATIENCE, || {
+                "a lock of the program is kept".to_owned()
+            });
             thread::sleep(Duration::from_millis(1));
         }
         table::close(again);
-        Ok(())
     }
 }
 
 /// A pipe's reader learns that the program has closed the other end.
-fn pipe() -> Result<(), String> {
+fn pipe() {
     let _table = table::lock();
-    let [reader, writer] = table::pipe()?;
+    let [reader, writer] = table::pipe();
     work(10);
     table::close(writer);
-    let has_ended = table::ends(reader, PATIENCE.as_millis() as i32);
-    table::close(reader);
-    match has_ended {
-        true => Ok(()),
-        false => Err("a pipe does not end".to_owned()),
-    }
+    ensure(table::close_at_end(reader), || {
+        "a pipe does not end".to_owned()
+    });
 }
 
 /// Prints a line to both outputs. After the first round, a program that leaves its terminal has none.
-fn say(wanted: DescriptorTask, number: u64) -> Result<(), String> {
+fn say(wanted: DescriptorTask, number: u64) {
     let line = line(number);
-    table::write(1, line.as_bytes(), None)?;
-    table::write(2, line.as_bytes(), None)?;
+    table::write(1, line.as_bytes(), None);
+    table::write(2, line.as_bytes(), None);
     if number == 0 && wanted.is(LEAVES) {
         let _table = table::lock();
-        let null = table::open(c"/dev/null", 0)?;
+        let null = table::open(c"/dev/null", 0);
         for output in 0..3 {
-            table::dup_over(null, output)?;
+            table::dup_over(null, output);
         }
         table::close(null);
     }
-    Ok(())
 }

@@ -4,13 +4,13 @@
 
 use std::ffi::CString;
 
+use fdr_tests::programs::page::Page;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::descriptors::{
     FIRST_FILE, MAX, NUMBERS, SURE, THREADS, WHOLE, byte, name,
 };
 
-use super::table::{self, Number};
-use crate::page::Page;
+use super::table::{self, Number, ensure, wrong};
 
 /// Bytes that are written or read together, at most.
 const PIECE: u64 = 4096;
@@ -38,25 +38,25 @@ impl OwnedFile {
     }
 
     /// Opens the file under a new number. The caller holds the table's lock.
-    pub(crate) fn open(&mut self) -> Result<Number, String> {
-        let number = table::open(&self.path, if self.grows { libc::O_APPEND } else { 0 })?;
+    pub(crate) fn open(&mut self) -> Number {
+        let number = table::open(&self.path, if self.grows { libc::O_APPEND } else { 0 });
         if self.known.is_none() && !self.grows {
             self.page[FIRST_FILE + self.index as usize].set(MAX, WHOLE);
             for offset in (0..WHOLE).step_by(PIECE as usize) {
-                self.put(number, offset, PIECE, Some(offset))?;
+                self.put(number, offset, PIECE, Some(offset));
             }
             self.wrote(WHOLE);
         }
-        self.is_at(number)?;
-        Ok(number)
+        self.is_at(number);
+        number
     }
 
-    fn put(&self, number: Number, begin: u64, count: u64, at: Option<u64>) -> Result<(), String> {
+    fn put(&self, number: Number, begin: u64, count: u64, at: Option<u64>) {
         let mut bytes = [0; PIECE as usize];
         for (place, written) in bytes.iter_mut().enumerate() {
             *written = byte(self.index, begin + place as u64);
         }
-        table::write(number, &bytes[..count as usize], at)
+        table::write(number, &bytes[..count as usize], at);
     }
 
     fn wrote(&mut self, length: u64) {
@@ -65,65 +65,61 @@ impl OwnedFile {
     }
 
     /// Writes a piece of the pattern.
-    pub(crate) fn write(&mut self, number: Number, random: &mut Random) -> Result<(), String> {
+    pub(crate) fn write(&mut self, number: Number, random: &mut Random) {
         let count = 1 + random.below(PIECE);
         if self.grows {
             let length = self.length + count;
             self.page[FIRST_FILE + self.index as usize].set(MAX, length);
-            self.put(number, self.length, count, None)?;
+            self.put(number, self.length, count, None);
             self.wrote(length);
-            return Ok(());
+        } else {
+            let offset = random.below(WHOLE - count);
+            self.put(number, offset, count, Some(offset));
         }
-        let offset = random.below(WHOLE - count);
-        self.put(number, offset, count, Some(offset))
     }
 
     /// The number is this file, which is as long as it must be.
-    pub(crate) fn is_at(&mut self, number: Number) -> Result<(), String> {
+    pub(crate) fn is_at(&mut self, number: Number) {
         let (index, wanted) = (self.index, self.length);
         let Some((device, inode, length, mode)) = table::look(number) else {
-            return Err(format!(
+            wrong(&format!(
                 "number {number} is no descriptor, not file {index}"
             ));
         };
         let known = *self.known.get_or_insert((device, inode));
-        if known != (device, inode) {
-            return Err(format!("number {number} is another file, not file {index}"));
-        }
-        if length != wanted {
-            return Err(format!("file {index} has {length} bytes of {wanted}"));
-        }
-        if mode & 0o777 != 0o640 {
-            return Err(format!("file {index} has the mode {mode:o}"));
-        }
-        Ok(())
+        ensure(known == (device, inode), || {
+            format!("number {number} is another file, not file {index}")
+        });
+        ensure(length == wanted, || {
+            format!("file {index} has {length} bytes of {wanted}")
+        });
+        ensure(mode & 0o777 == 0o640, || {
+            format!("file {index} has the mode {mode:o}")
+        });
     }
 
     /// The end of the file has its pattern and nothing else. All of it is read when the program has ended.
-    pub(crate) fn is_whole(&mut self, number: Number) -> Result<(), String> {
-        self.is_at(number)?;
+    pub(crate) fn is_whole(&mut self, number: Number) {
+        self.is_at(number);
         let (mut offset, index) = (self.length.saturating_sub(WHOLE), self.index);
         let mut bytes = [0; PIECE as usize];
         loop {
-            let count = table::read(number, &mut bytes, offset)?;
+            let count = table::read(number, &mut bytes, offset);
             if count == 0 {
                 break;
             }
             for (place, read) in bytes[..count].iter().enumerate() {
-                let place = offset + place as u64;
-                if *read != byte(index, place) {
-                    let end = (count as u64).min(place - offset + 16);
-                    let found = &bytes[(place - offset) as usize..end as usize];
-                    let text = found.escape_ascii();
-                    return Err(format!("file {index} has \"{text}\" at {place}"));
-                }
+                ensure(*read == byte(index, offset + place as u64), || {
+                    let found = &bytes[place..count.min(place + 16)];
+                    let (text, place) = (found.escape_ascii(), offset + place as u64);
+                    format!("file {index} has \"{text}\" at {place}")
+                });
             }
             offset += count as u64;
         }
-        match offset == self.length {
-            true => Ok(()),
-            false => Err(format!("file {index} ends at {offset}")),
-        }
+        ensure(offset == self.length, || {
+            format!("file {index} ends at {offset}")
+        });
     }
 }
 
@@ -176,69 +172,69 @@ impl Owner {
     }
 
     /// All numbers were closed: opens the files anew.
-    pub(crate) fn begin(&mut self) -> Result<(), String> {
+    pub(crate) fn begin(&mut self) {
         self.held.fill(None);
         for file in 0..2 {
             let place = self.any();
-            self.open_at(file, place)?;
+            self.open_at(file, place);
         }
         // One may have come over the other.
-        (0..2).try_for_each(|file| self.has(file).map(|_| ()))
+        for file in 0..2 {
+            self.has(file);
+        }
     }
 
-    fn open_at(&mut self, file: usize, place: usize) -> Result<(), String> {
+    fn open_at(&mut self, file: usize, place: usize) {
         let _table = table::lock();
         let wanted = self.number(place);
         table::close(wanted);
-        let number = self.files[file].open()?;
+        let number = self.files[file].open();
         if number != wanted {
-            table::dup_over(number, wanted)?;
+            table::dup_over(number, wanted);
             table::close(number);
         }
         // It may have been a free number of the share.
         self.held[place] = Some(file);
-        Ok(())
     }
 
     /// A descriptor number of the file. Opens the file if it has none.
-    fn has(&mut self, file: usize) -> Result<Number, String> {
+    fn has(&mut self, file: usize) -> Number {
         if self.held(file).is_none() {
             let free = (0..self.held.len())
                 .find(|&place| self.is_ours(place) && self.held[place].is_none());
             let place = free.unwrap_or_else(|| self.any());
-            self.open_at(file, place)?;
+            self.open_at(file, place);
         }
-        self.held(file).ok_or_else(|| "no number".to_owned())
+        self.held(file).unwrap_or_else(|| wrong("no number"))
     }
 
     /// Makes `count` random steps. A step closes a descriptor, opens a file, copies one descriptor over another,
     /// writes, or checks.
-    pub(crate) fn steps(&mut self, count: u64, mut between: impl FnMut()) -> Result<(), String> {
+    pub(crate) fn steps(&mut self, count: u64, mut between: impl FnMut()) {
         for step in 0..count {
             let (place, file) = (self.any(), self.random.below(2) as usize);
             match self.random.below(8) {
                 0 | 1 => self.close(place),
                 2 | 3 => {
-                    let from = self.has(file)?;
+                    let from = self.has(file);
                     let _table = table::lock();
-                    table::dup_over(from, self.number(place))?;
+                    table::dup_over(from, self.number(place));
                     self.held[place] = Some(file);
                 }
-                4 => self.open_at(file, place)?,
+                4 => self.open_at(file, place),
                 5 | 6 => {
-                    let number = self.has(file)?;
-                    self.files[file].write(number, &mut self.random)?;
+                    let number = self.has(file);
+                    self.files[file].write(number, &mut self.random);
                 }
                 _ => {
-                    let number = self.has(file)?;
-                    self.files[file].is_at(number)?;
+                    let number = self.has(file);
+                    self.files[file].is_at(number);
                 }
             }
             if step % 32 == 0 {
                 between();
             }
         }
-        Ok(())
     }
 
     fn close(&mut self, place: usize) {
@@ -248,31 +244,29 @@ impl Owner {
     }
 
     /// Puts one of the files at each number that is free.
-    pub(crate) fn fill(&mut self) -> Result<(), String> {
+    pub(crate) fn fill(&mut self) {
         for place in 0..self.held.len() {
             if self.is_ours(place) && self.held[place].is_none() {
                 let file = self.random.below(2) as usize;
-                let from = self.has(file)?;
+                let from = self.has(file);
                 let _table = table::lock();
-                table::dup_over(from, self.number(place))?;
+                table::dup_over(from, self.number(place));
                 self.held[place] = Some(file);
             }
         }
-        Ok(())
     }
 
     /// Each number is the file that it must be, and the files have what they must have.
-    pub(crate) fn check(&mut self) -> Result<(), String> {
+    pub(crate) fn check(&mut self) {
         for place in 0..self.held.len() {
             if let Some(file) = self.held[place] {
                 let number = self.number(place);
-                self.files[file].is_at(number)?;
+                self.files[file].is_at(number);
             }
         }
         for file in 0..2 {
-            let number = self.has(file)?;
-            self.files[file].is_whole(number)?;
+            let number = self.has(file);
+            self.files[file].is_whole(number);
         }
-        Ok(())
     }
 }

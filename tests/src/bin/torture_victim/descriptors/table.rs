@@ -2,7 +2,40 @@
 //! thread of the program takes a number from another one. Only the recorder knows nothing of the lock.
 
 use std::ffi::CStr;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fdr_tests::support::truth::descriptors::WRONG_FILE;
+
+use super::PATIENCE;
+
+/// The round that the program is in.
+pub(crate) static ROUND: AtomicU64 = AtomicU64::new(0);
+
+/// Says what is wrong, and ends the process at once.
+pub(crate) fn wrong(what: &str) -> ! {
+    let text = format!("round {}: {what}", ROUND.load(Ordering::Relaxed));
+    let _ = std::fs::write(WRONG_FILE, text);
+    // SAFETY: ends the process at once.
+    unsafe { libc::_exit(3) }
+}
+
+/// The same unless all is right.
+pub(crate) fn ensure(is_right: bool, what: impl FnOnce() -> String) {
+    if !is_right {
+        wrong(&what());
+    }
+}
+
+/// The result of a system call, which must not have failed.
+pub(crate) fn done(result: impl Into<i64>, call: &str) -> i64 {
+    let result = result.into();
+    ensure(result >= 0, || {
+        format!("{call}: {}", io::Error::last_os_error())
+    });
+    result
+}
 
 /// The lock that a thread holds while it changes the table.
 pub(crate) fn lock() -> MutexGuard<'static, ()> {
@@ -28,10 +61,10 @@ pub(crate) fn widen(count: u64) {
 }
 
 /// Opens a file, at the lowest number that is free.
-pub(crate) fn open(path: &CStr, flags: i32) -> Result<Number, String> {
+pub(crate) fn open(path: &CStr, flags: i32) -> Number {
     let flags = flags | libc::O_RDWR | libc::O_CREAT;
     // SAFETY: the path ends with NUL.
-    number(unsafe { libc::open(path.as_ptr(), flags, 0o640) }, "open")
+    done(unsafe { libc::open(path.as_ptr(), flags, 0o640) }, "open") as Number
 }
 
 /// Closes a number, whatever it is.
@@ -47,9 +80,9 @@ pub(crate) fn close_from(number: Number) {
 }
 
 /// Puts one over the other.
-pub(crate) fn dup_over(from: Number, to: Number) -> Result<(), String> {
+pub(crate) fn dup_over(from: Number, to: Number) {
     // SAFETY: as for `close`.
-    number(unsafe { libc::dup2(from, to) }, "dup2").map(|_| ())
+    done(unsafe { libc::dup2(from, to) }, "dup2");
 }
 
 /// Device, inode, length and mode.
@@ -71,34 +104,35 @@ pub(crate) fn look(number: Number) -> Option<(u64, u64, u64, u32)> {
 }
 
 /// Appends to a file that is open for that, or writes at a place.
-pub(crate) fn write(number: Number, bytes: &[u8], offset: Option<u64>) -> Result<(), String> {
+pub(crate) fn write(number: Number, bytes: &[u8], offset: Option<u64>) {
     let data = bytes.as_ptr().cast();
     // SAFETY: `bytes` are valid for reading.
-    let done = unsafe {
+    let written = unsafe {
         match offset {
             Some(offset) => libc::pwrite(number, data, bytes.len(), offset.cast_signed()),
             None => libc::write(number, data, bytes.len()),
         }
     };
-    match usize::try_from(done) {
-        Ok(done) if done == bytes.len() => Ok(()),
-        _ => Err(last_error("write")),
-    }
+    let written = done(written as i64, "write");
+    ensure(written == bytes.len() as i64, || {
+        format!("{written} bytes written")
+    });
 }
 
 /// Reads from a place, up to the end.
-pub(crate) fn read(number: Number, bytes: &mut [u8], offset: u64) -> Result<usize, String> {
+pub(crate) fn read(number: Number, bytes: &mut [u8], offset: u64) -> usize {
     let (data, offset) = (bytes.as_mut_ptr().cast(), offset.cast_signed());
     // SAFETY: `bytes` are valid for writing.
-    let done = unsafe { libc::pread(number, data, bytes.len(), offset) };
-    usize::try_from(done).map_err(|_| last_error("pread"))
+    let count = unsafe { libc::pread(number, data, bytes.len(), offset) };
+    done(count as i64, "pread") as usize
 }
 
 /// Both ends of a new pipe.
-pub(crate) fn pipe() -> Result<[Number; 2], String> {
+pub(crate) fn pipe() -> [Number; 2] {
     let mut ends = [0; 2];
     // SAFETY: `ends` is valid for writing.
-    number(unsafe { libc::pipe(ends.as_mut_ptr()) }, "pipe").map(|_| ends)
+    done(unsafe { libc::pipe(ends.as_mut_ptr()) }, "pipe");
+    ends
 }
 
 /// Whether the lock of a file could be had.
@@ -107,8 +141,8 @@ pub(crate) fn take(number: Number) -> bool {
     unsafe { libc::flock(number, libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// Whether a pipe's reader sees the end of the pipe within `ms` milliseconds, because all writers are closed.
-pub(crate) fn ends(reader: Number, ms: i32) -> bool {
+/// Closes a pipe's reader. Returns whether it has seen the end of the pipe soon, because all writers are closed.
+pub(crate) fn close_at_end(reader: Number) -> bool {
     let mut poll = libc::pollfd {
         fd: reader,
         events: 0,
@@ -116,21 +150,11 @@ pub(crate) fn ends(reader: Number, ms: i32) -> bool {
     };
     let count = loop {
         // SAFETY: one valid `pollfd`.
-        let count = unsafe { libc::poll(&raw mut poll, 1, ms) };
-        if count >= 0 || std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
+        let count = unsafe { libc::poll(&raw mut poll, 1, PATIENCE.as_millis() as i32) };
+        if count >= 0 || io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
             break count;
         }
     };
+    close(reader);
     count == 1 && poll.revents & libc::POLLHUP != 0
-}
-
-fn number(number: Number, what: &str) -> Result<Number, String> {
-    match number {
-        ..0 => Err(last_error(what)),
-        _ => Ok(number),
-    }
-}
-
-fn last_error(what: &str) -> String {
-    format!("{what}: {}", std::io::Error::last_os_error())
 }
