@@ -137,6 +137,11 @@ fn slow_request() {
 }
 
 #[test]
+fn shop() {
+    same_output("shop", "answered 10000 requests\n");
+}
+
+#[test]
 fn dump_by_signal() {
     let folder = Folder::new("dump_by_signal");
     let off = folder.run("dump_by_signal", &[], None);
