@@ -454,14 +454,14 @@ fn calls_of_unknown_states_wait_as_others_do() {
         worker.extend([(at * 10_000, 2), (at * 10_000 + 100, -2)]);
     }
     // The states end between two slow calls.
-    worker.extend([(10 * MS, 2), (20 * MS, -2), (40 * MS, 2), (70 * MS, -2)]);
-    worker.push((100 * MS, -1));
+    worker.extend([(10 * MS, 2), (50 * MS, -2), (70 * MS, 2), (100 * MS, -2)]);
+    worker.push((120 * MS, -1));
     for (state, idle) in [(State::Waiting, 2), (State::Running, 0)] {
         let list = [
             (0, 7, Some(State::Running)),
             (10 * MS, 7, Some(state)),
-            (20 * MS, 7, Some(State::Running)),
-            (30 * MS, 7, None),
+            (50 * MS, 7, Some(State::Running)),
+            (60 * MS, 7, None),
         ];
         let schedule = Schedule {
             switches: switches(&list),

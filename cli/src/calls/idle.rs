@@ -113,11 +113,13 @@ impl<'a> IdleRule<'a> {
     }
 }
 
-/// Whether the calls of a function waited nearly always, as far as their states are known.
+/// Whether the calls of a function waited nearly always, if the states of most of their time are known.
 fn waits_as_a_whole(row: &Row) -> bool {
     let states = row.states.unwrap_or_default().total;
     let known = states.running_ns + states.preempted_ns + states.waiting_ns;
-    states.waiting_ns > 0 && states.waiting_ns as f64 >= MIN_WAITING * known as f64
+    let all = known + states.unknown_ns;
+    let is_known = known > 0 && known as f64 >= MIN_KNOWN * all as f64;
+    is_known && states.waiting_ns as f64 >= MIN_WAITING * known as f64
 }
 
 /// Whether the word in a name that says that the function waits is vague. `None`: there is no such word.

@@ -84,6 +84,7 @@ pub(crate) fn forget() {
     MAIN_LEFT.store(false, Ordering::Relaxed);
     ENDING.store(false, Ordering::Relaxed);
     LAST_STATE.store(NONE, Ordering::Relaxed);
+    sys::thread::forget_unnamed();
 }
 
 /// Makes the last thread.
@@ -186,7 +187,8 @@ impl LookSchedule {
         let passed_ns = now_ns.saturating_sub(self.since_ns);
         let pause_ns = (passed_ns / PART).clamp(MIN_NS, MAX_NS);
         self.due_ns = now_ns.saturating_add(pause_ns);
-        if !main_has_left() {
+        // A thread of the recorder without a name would be taken for one of the program.
+        if !main_has_left() || sys::thread::is_any_unnamed() {
             return false;
         }
         MAIN_LEFT.store(true, Ordering::Relaxed);
@@ -229,7 +231,7 @@ fn is_recorders(name: &str) -> bool {
 }
 
 /// Calls `body` with the id of each thread that is not known as a recorder's, until it returns false. Whether it never did.
-/// A thread that is made meanwhile comes later in the list, so it is seen. A thread that has just ended may be seen.
+/// A thread that is made meanwhile comes later in the list, so it is seen. A thread that has ended is not seen.
 pub(super) fn each_of_the_program(body: &mut dyn FnMut(u32) -> bool) -> bool {
     sys::file::each_name(Path::new("/proc/self/task"), &mut |id| {
         let number = id.to_str().and_then(text::number);
@@ -237,7 +239,10 @@ pub(super) fn each_of_the_program(body: &mut dyn FnMut(u32) -> bool) -> bool {
             return false;
         };
         let name = sys::file::kernel_text(&format!("/proc/self/task/{number}/comm"));
-        name.is_some_and(|name| is_recorders(&name)) || body(number)
+        match name {
+            Some(name) => is_recorders(&name) || body(number),
+            None => !sys::thread::exists(number) || body(number),
+        }
     })
 }
 

@@ -16,6 +16,19 @@ use super::kernel;
 /// A thread of the recorder. A drop of this value detaches the thread, so no code waits for its end.
 pub(crate) struct Thread(libc::pthread_t);
 
+/// How many threads of [`spawn`] have no name yet.
+static UNNAMED: AtomicU32 = AtomicU32::new(0);
+
+/// Whether a thread of [`spawn`] has no name yet. It then has the name of the thread that made it.
+pub(crate) fn is_any_unnamed() -> bool {
+    UNNAMED.load(Ordering::Relaxed) > 0
+}
+
+/// Called in the child of a fork, which has none of these threads. Async-signal-safe.
+pub(crate) fn forget_unnamed() {
+    UNNAMED.store(0, Ordering::Relaxed);
+}
+
 /// The arguments of a new thread.
 struct Start {
     name: &'static CStr,
@@ -33,6 +46,7 @@ pub(crate) fn spawn(
     body: Box<dyn FnOnce() + Send>,
 ) -> io::Result<Thread> {
     let start: *mut Start = Box::into_raw(Box::new(Start { name, body }));
+    UNNAMED.fetch_add(1, Ordering::Relaxed);
     // SAFETY: all zeros are valid attributes and a valid thread, to be filled in. Every pointer is valid for its call.
     // `begin` takes `start` over, if a thread is made.
     unsafe {
@@ -48,6 +62,7 @@ pub(crate) fn spawn(
         }
         libc::pthread_attr_destroy(&raw mut attributes);
         if error != 0 {
+            UNNAMED.fetch_sub(1, Ordering::Relaxed);
             drop(Box::from_raw(start));
             return Err(io::Error::from_raw_os_error(error));
         }
@@ -95,6 +110,7 @@ extern "C" fn begin(start: *mut libc::c_void) -> *mut libc::c_void {
     let Start { name, body } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     // SAFETY: the name ends with a NUL, and the thread is the calling one.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr()) };
+    UNNAMED.fetch_sub(1, Ordering::Relaxed);
     // A panic ends this thread and nothing else.
     let ended = catch_unwind(AssertUnwindSafe(|| without_float_traps(body)));
     ptr::without_provenance_mut(usize::from(ended.is_err()))
