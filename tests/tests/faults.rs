@@ -11,7 +11,7 @@ use fdr_tests::support::program::Program;
 #[test]
 fn a_file_system_that_takes_no_files() {
     for way in all_ways() {
-        let places = "FDR=1 FDR_PANIC=1 FDR_OUT=/proc/traces/ FDR_DIR=/proc/rings";
+        let places = "FDR=1 FDR_PANIC=1 FDR_SIGNAL=WINCH FDR_OUT=/proc/traces/ FDR_DIR=/proc/rings";
         let left = steadfast(places, "true", &way).check(&[]);
         assert_eq!((left.warnings, left.traces.len()), (1, 0), "{left:?}");
         assert_eq!(left.lost, traces_of(&way), "{left:?}");
@@ -23,7 +23,7 @@ fn a_file_system_that_takes_no_files() {
 fn traces_of(way: &str) -> usize {
     match way.rsplit_once(' ').map_or(way, |(_, way)| way) {
         "panic" => 2,
-        "exit" if way.contains("caught") => 2,
+        "exit" if way.contains("caught") || way.contains("signal") => 2,
         _ if way.contains("fork") => 2,
         _ => 1,
     }
@@ -39,7 +39,7 @@ fn lost_traces_are_always_reported() {
             ("/proc/x", "."),
             ("/proc/x-%n", "/proc"),
         ] {
-            let places = format!("FDR=1 FDR_PANIC=1 FDR_OUT={out} FDR_DIR={dir}");
+            let places = format!("FDR=1 FDR_PANIC=1 FDR_SIGNAL=WINCH FDR_OUT={out} FDR_DIR={dir}");
             let row = steadfast(&places, "true", &way);
             let left = row.check(&[]);
             assert_eq!(
@@ -190,7 +190,7 @@ fn small(kib: u32) -> String {
     )
 }
 
-const PLACES: &str = "FDR=1 FDR_PANIC=1 FDR_OUT=traces/ FDR_DIR=rings";
+const PLACES: &str = "FDR=1 FDR_PANIC=1 FDR_SIGNAL=WINCH FDR_OUT=traces/ FDR_DIR=rings";
 
 #[test]
 fn a_disk_without_room_for_a_ring() {
