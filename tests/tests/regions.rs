@@ -245,7 +245,7 @@ fn simultaneous_threads_record_everything() {
     let folder = Folder::new("region-burst");
     let at_once = AT_ONCE.to_string();
     let mut program = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
-        .set("FDR=1 FDR_DIR=. FDR_MEMORY=2G")
+        .set("FDR=1 FDR_DIR=. FDR_MEMORY=2G FDR_SCHED=0")
         .args(&["short", "192", &at_once])
         .start();
     let mut text = String::new();
