@@ -131,7 +131,7 @@ fn forget(table: TableHandle) {
     process::set_fork_child();
     process_ring::in_child();
     table.in_child(forker);
-    sys::loader::in_child(forker);
+    sys::loader::in_child();
     state::in_child(forker);
     dumping::in_child(forker);
     sys::own_table::in_child();

@@ -88,29 +88,6 @@ impl<T> Lock<T> {
         }
     }
 
-    /// Takes the lock without a guard, until [`Lock::let_go`], unless that takes longer than `wait`. Whether it has
-    /// the lock. Async-signal-safe.
-    pub(crate) fn hold_within(&'static self, wait: Duration) -> bool {
-        let me = me();
-        let mut left = wait;
-        loop {
-            let seen = self.wake_word.load(Ordering::Acquire);
-            let holder = self.holder.load(Ordering::Relaxed);
-            let free = holder == 0 || holder >> 32 != me >> 32;
-            if free && self.swap(holder, me) {
-                return true;
-            }
-            if !free {
-                if left.is_zero() {
-                    return false;
-                }
-                let sleep = SLEEP.min(left);
-                thread::wait(&self.wake_word, seen, Some(sleep));
-                left -= sleep;
-            }
-        }
-    }
-
     fn swap(&self, from: u64, to: u64) -> bool {
         // Acquire: pairs with the Release in `let_go`.
         let swap = self
