@@ -170,7 +170,7 @@ fn check(number: u32, kind: u32, text: &[u8]) -> u64 {
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "read"))]
 mod tests {
     use super::*;
 

@@ -594,5 +594,5 @@ pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
     Some((function, size))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "read"))]
 mod tests;

@@ -84,7 +84,7 @@ pub fn name(padded: &[u8]) -> &[u8] {
     padded.split(|&byte| byte == 0).next().unwrap_or_default()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "read"))]
 mod tests {
     use super::*;
 
