@@ -86,7 +86,7 @@ const SPARE: &[(&str, &str)] = &[
         "the other of the two",
     ),
     (
-        "ring/open_calls: counts: return Some((Without::default(), slot.cursor.load(Ordering::Acquire))); without its ordering",
+        "ring/open_calls: counts: slot.cursor.load(Ordering::Acquire), without its ordering",
         "a count walks over words that are not watched; `used` loads the cursor in the same way for copies",
     ),
     (
