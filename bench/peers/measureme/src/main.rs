@@ -31,6 +31,7 @@ struct Recorder {
     line: EventId,
     stem: EventId,
     insert: EventId,
+    chain: EventId,
 }
 
 static RECORDER: AtomicPtr<Recorder> = AtomicPtr::new(ptr::null_mut());
@@ -52,6 +53,7 @@ impl Recorder {
             line: label("line"),
             stem: label("stem"),
             insert: label("insert"),
+            chain: label("chain"),
             profiler,
         })
     }
