@@ -14,7 +14,8 @@ use crate::off_cpu::OffCpu;
 const MAX_VECTOR_ID: u32 = 1 << 20;
 /// An id below this is its own place. Most programs have no larger ids.
 pub(crate) const MIN_ASSIGNED_PLACE: u32 = 1 << 12;
-/// The most functions with ids from [`MIN_ASSIGNED_PLACE`] on that have entries of their own. All further functions share one entry.
+/// The most functions with ids from [`MIN_ASSIGNED_PLACE`] on that have entries of their own. All further functions share
+/// one entry.
 const MAX_FUNCTIONS: usize = 1 << 20;
 /// No place.
 const NONE: u32 = u32::MAX;

@@ -27,9 +27,6 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 /// The files that were loaded into the program when the recorder began.
 static LOADED: Leaked<Vec<Module>> = Leaked::new();
 
-/// Whether a thread has begun to list them. The child of a fork may have this alone: the thread is then in its parent.
-static LOADED_BEGUN: AtomicBool = AtomicBool::new(false);
-
 /// How often a thread tries to hold the buffers before it goes without.
 const MAX_TRIES: u32 = 1000;
 
@@ -106,9 +103,7 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
 // Out of line, because it also runs on the stack of the program.
 #[inline(never)]
 pub(crate) fn note_loaded() {
-    if !LOADED_BEGUN.swap(true, Ordering::Relaxed) {
-        LOADED.set(modules::all());
-    }
+    let _ = LOADED.get_or_init(modules::all);
 }
 
 /// Stores the files that were loaded into the program, if the buffers have samples.

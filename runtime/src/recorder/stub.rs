@@ -8,9 +8,9 @@
 //! - The two clock reads of a call wait for earlier instructions. So each instruction between them takes time.
 //!
 //! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers are kept,
-//! the vector registers included. An entry leaves the word of the exit in r11d: its own word, or 0 if the call has no exit. Executables, libraries
-//! and guests use the same code. `slot_access` says where the slots are. `untimed` has the records without a clock
-//! read. `outline` calls Rust.
+//! the vector registers included. An entry leaves the word of the exit in r11d: its own word, or 0 if the call has no
+//! exit. Executables, libraries and guests use the same code. `slot_access` says where the slots are. `untimed` has the
+//! records without a clock read. `outline` calls Rust.
 
 /// Code with a symbol of its own. Its name is the symbol of `SLOT_ACCESS` with `$name` behind it, which no
 /// other copy of the crate in the program has. The compiler does not know the code as a function. So the

@@ -26,8 +26,7 @@ pub(super) struct NearestQuery<'a> {
     pub(super) only_before: bool,
     /// The most calls that are kept. As many notes are kept, up to [`MAX_NOTES`].
     pub(super) most: usize,
-    /// A thread that has priority.
-    /// Up to `most` of its calls are kept in addition.
+    /// A thread that has priority. Up to `most` of its calls are kept in addition.
     pub(super) first: Option<ThreadId>,
     /// Calls that `--over` and `--state` leave. `None`: all.
     pub(super) chosen: Option<&'a ChosenCalls>,
