@@ -719,9 +719,9 @@ fn in_words(read: &ReadTrace, thread: ThreadId) -> Vec<String> {
     read.log.events(thread.0).iter().map(words).collect()
 }
 
-/// The file cut at every byte from `from` on that a step leads to: no panic, and nothing that the whole file does not have. Events of
-/// a thread must be the beginning of the whole file's. Where a record is a whole call, they are some of them in the
-/// same order. Where calls around others come later in the file, they are some of them.
+/// Cuts the file at every `step`th byte from `from` on. Nothing panics, and nothing is read that the whole file does not
+/// have. The events of a thread must be the beginning of the whole file's. Where a record is a whole call, they are some
+/// of them in the same order. Where calls around others come later in the file, they are some of them.
 pub fn cut_everywhere(bytes: &[u8], from: usize, step: usize) {
     let whole = read(bytes).expect("the whole file is readable");
     let format = whole.info.format.clone();
