@@ -60,17 +60,18 @@ fn check_all_time(report: &Value) {
     assert!(differs <= 20, "{differs} ns: {report:#}");
 }
 
-/// The self times of all functions add up to the total time of the outermost function, less a few ns for each short
-/// call. The table for people has the same numbers of calls.
+/// The self times of all functions add up to the total time of the outermost function, less the part of it that short
+/// calls take in addition to recorded ones. The table for people has the same numbers of calls.
 fn the_whole_run_is_shown(path: &Path, report: &Value) {
     let whole = report["whole_run"].as_array().expect("figures");
     let outermost = |row: &&Value| row["name"] == "short_calls::thread";
     let outermost = whole.iter().find(outermost).expect("the function `thread`");
     let own = sum(report, "whole_run", "self_ns");
-    // Each sum is rounded. The time that a short call takes in addition to a recorded one is in no self time.
-    let beside = number(&outermost["total_ns"]) + 10 - own;
-    let short = sum(report, "threads", "summarised") / 2;
-    assert!(beside <= 20 + 3 * short, "{beside} ns, {short} calls");
+    // Each sum is rounded. The time that a short call takes in addition to a recorded one is in no self time. That is
+    // 3 % of this program's time, also of the time in which another process has the CPU.
+    let total = number(&outermost["total_ns"]);
+    let beside = total + 10 - own;
+    assert!(beside <= 20 + total / 10, "{beside} of {total} ns");
     let csv = fdr(&["report".as_ref(), "--csv".as_ref(), path.as_os_str()]);
     for row in whole {
         let calls = format!(",{},", row["calls"]);
@@ -218,6 +219,8 @@ fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
     until("timed calls of such functions", || {
         (number(&status()["recorded"]) > recorded + 1000).then_some(())
     });
+    // Known after some CPU time of the recorder.
+    until("what recording costs", || status()["cost"].as_u64());
     let outcome = running.end().ok();
     let report = is_whole(&only_trace(folder));
     let made = number_behind(&outcome.stdout, "calls");
