@@ -14,6 +14,8 @@ mod columns;
 mod commands;
 mod completions;
 mod damage;
+#[cfg(test)]
+mod documented_tests;
 #[doc(hidden)]
 pub mod fleet;
 mod input;
@@ -86,7 +88,8 @@ Examples:
   fdr dump                            what the running program has recorded
   fdr top                             what it does now, in a live table
   fdr ctl filter 'my_app::*'          other functions, while it runs
-  fdr listen tcp://:7000 -o FILE      receives a stream (the program's FDR_OUT)
+  fdr listen tcp://127.0.0.1:7000 -o FILE
+                                      receives a stream (the program's FDR_OUT)
 
 Only terminals get colours. NO_COLOR and TERM=dumb turn them off.
 CLICOLOR_FORCE=1 and --color always turn them on everywhere.";

@@ -34,9 +34,15 @@ const MAX_TRIES: u32 = 1000;
 static ENDED: AtomicU64 = AtomicU64::new(0);
 static LOST: AtomicU64 = AtomicU64::new(0);
 
-/// The least that a recorded context switch is assumed to cost, and its cost if it can't be measured, ns.
-const MIN_SWITCH_NS: u64 = 1000;
-const DEFAULT_SWITCH_NS: u64 = 2000;
+/// The least that a recorded context switch is assumed to cost, and its cost if it can't be measured.
+const MIN_SWITCH_COST: SwitchCost = SwitchCost {
+    alone_ns: 400,
+    sampled_ns: 1000,
+};
+const DEFAULT_SWITCH_COST: SwitchCost = SwitchCost {
+    alone_ns: 800,
+    sampled_ns: 2000,
+};
 
 /// The kinds of samples.
 const SAMPLED: [Watched; 2] = [Watched::Time, Watched::PageFaults];
@@ -169,20 +175,40 @@ struct OldThread {
     cpu_ns: u64,
 }
 
+/// The events of states that began late.
+pub(crate) struct LateEvents {
+    switches: Events,
+    /// `None`: there are no samples, or no more.
+    samples: Option<Events>,
+}
+
+/// CPU time that the kernel takes to record a context switch and the thread's return, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SwitchCost {
+    /// Without samples.
+    pub(crate) alone_ns: u64,
+    /// With samples. They take part in each switch.
+    pub(crate) sampled_ns: u64,
+}
+
 /// Begins to record the states of all threads of the program, and of those that they make. `threads` lists them.
 /// [`stop`] ends the states.
-pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<Events, NotBegun> {
+pub(crate) fn begin_late(
+    ring: &Ring,
+    threads: &dyn Fn() -> Vec<u32>,
+) -> Result<LateEvents, NotBegun> {
     let before = threads();
     let limits = perf::limits();
     let plan = LatePlan::new(before.len(), perf::cpus(), perf::page_size(), limits);
     let plan = plan.ok_or(NotBegun::TooMany)?;
     let watch = |watched, pages| Events::watch(&before, watched, pages);
-    let (mut events, mut buffers) =
+    let (switches, mut buffers) =
         watch(Watched::Switches, plan.pages).map_err(NotBegun::Refused)?;
+    let mut samples = None;
     for watched in SAMPLED.into_iter().filter(|_| plan.samples) {
         // Without them there are states all the same.
-        if let Ok((more, mut theirs)) = watch(watched, 1) {
-            events.append(more);
+        if let Ok((events, mut theirs)) = watch(watched, 1) {
+            samples.get_or_insert_with(Events::default).append(events);
             buffers.append(&mut theirs);
         }
     }
@@ -222,7 +248,20 @@ pub(crate) fn begin_late(ring: &Ring, threads: &dyn Fn() -> Vec<u32>) -> Result<
         log.add(watermark(now_ns));
     });
     perf::keep(buffers);
-    Ok(events)
+    Ok(LateEvents { switches, samples })
+}
+
+impl LateEvents {
+    pub(crate) fn has_samples(&self) -> bool {
+        self.samples.is_some()
+    }
+
+    /// Ends the samples for as long as the process lives. The states go on.
+    pub(crate) fn stop_samples(&mut self, ring: &Ring) {
+        drain(ring);
+        perf::discard_samples();
+        self.samples = None;
+    }
 }
 
 impl OldThread {
@@ -251,11 +290,11 @@ impl OldThread {
 }
 
 /// Ends the states of [`begin_late`] for as long as the process lives. The ring keeps those that it has.
-pub(crate) fn stop(ring: &Ring, events: Events) {
+pub(crate) fn stop(ring: &Ring, events: LateEvents) {
     drain(ring);
     STOPPED.store(true, Ordering::Relaxed);
     perf::discard();
-    drop(events);
+    drop((events.switches, events.samples));
 }
 
 /// How many threads have ended since states are recorded, and how many events the kernel had no place for.
@@ -263,20 +302,25 @@ pub(crate) fn ended_and_lost() -> [u64; 2] {
     [&ENDED, &LOST].map(|count| count.load(Ordering::Relaxed))
 }
 
-/// The CPU time that the kernel takes to record a context switch and the thread's return, ns. The result is at least
-/// [`MIN_SWITCH_NS`]. The calling thread sleeps with and without recording, and this function compares the two.
-pub(crate) fn measure_switch_ns() -> u64 {
+/// What it costs to record a context switch here, at least [`MIN_SWITCH_COST`]. The calling thread sleeps with and without
+/// recording, and this function compares the two.
+pub(crate) fn measure_switch_cost() -> SwitchCost {
     let without_ns = usual_sleep_ns();
     let own = [thread::tid()];
     let watch = |watched| Events::watch(&own, watched, 1);
     let Ok(switches) = watch(Watched::Switches) else {
-        return DEFAULT_SWITCH_NS;
+        return DEFAULT_SWITCH_COST;
     };
-    // Samples take part in each switch, too.
+    let alone_ns = usual_sleep_ns();
     let samples = SAMPLED.map(watch);
-    let with_ns = usual_sleep_ns();
+    let sampled_ns = usual_sleep_ns();
     drop((switches, samples));
-    with_ns.saturating_sub(without_ns).max(MIN_SWITCH_NS)
+    let cost = |with_ns: u64, min_ns| with_ns.saturating_sub(without_ns).max(min_ns);
+    let alone_ns = cost(alone_ns, MIN_SWITCH_COST.alone_ns);
+    SwitchCost {
+        alone_ns,
+        sampled_ns: cost(sampled_ns, MIN_SWITCH_COST.sampled_ns).max(alone_ns),
+    }
 }
 
 /// The median CPU time of the shortest sleep, ns.

@@ -8,14 +8,13 @@ use std::time::Duration;
 use super::config::{Sched, Settings};
 use super::last_thread;
 use crate::clock;
-use crate::dump::schedule::{self, NotBegun};
+use crate::dump::schedule::{self, LateEvents, NotBegun};
 use crate::messages;
 use crate::recorder;
 use crate::ring::Ring;
 use crate::sys;
-use crate::sys::perf::Events;
 
-use account::{Account, Reading};
+use account::{Account, Reading, TooMuch};
 
 /// The pauses of the dumper, ns: between two emptyings of the kernel's buffers of context switches, and between two
 /// reads of the kernel's sums. The sums are read if the kernel tells no switches.
@@ -42,7 +41,7 @@ pub(crate) struct ThreadStates {
 
 /// States that began some time after the start.
 struct LateStates {
-    events: Events,
+    events: LateEvents,
     account: Account,
     /// CPU time that went into emptying the buffers, ns.
     emptying_ns: u64,
@@ -103,19 +102,35 @@ impl ThreadStates {
         }
         let before_ns = clock::thread_cpu_ns();
         schedule::drain(ring);
-        let too_much = self.late.take_if(|late| {
+        if let Some(late) = &mut self.late {
             late.emptying_ns += clock::thread_cpu_ns().saturating_sub(before_ns);
-            let account = &mut late.account;
-            account.is_due(now_ns) && account.is_too_much(Reading::new(ring, late.emptying_ns))
-        });
-        if let Some(late) = too_much {
-            schedule::stop(ring, late.events);
-            messages::info(format_args!(
-                "the states of threads end here: they cost more than 1 % of the CPU time ({} context switches a second)",
-                late.account.switches_per_second
-            ));
+            if late.account.is_due(now_ns) {
+                self.compare_cost(ring);
+            }
         }
         SWITCHES_NS
+    }
+
+    /// Ends what costs too much: the samples, or the states if those alone cost too much.
+    fn compare_cost(&mut self, ring: &Ring) {
+        let Some(late) = &mut self.late else { return };
+        let has_samples = late.events.has_samples();
+        let reading = Reading::new(ring, late.emptying_ns);
+        let too_much = late.account.too_much(reading, has_samples);
+        let what = match too_much {
+            None => return,
+            Some(TooMuch::Samples) => "samples",
+            Some(TooMuch::States) => "states",
+        };
+        messages::info(format_args!(
+            "the {what} of threads end here: they cost more than 1 % of the CPU time ({} context switches a second)",
+            late.account.switches_per_second
+        ));
+        if too_much == Some(TooMuch::Samples) {
+            late.events.stop_samples(ring);
+        } else if let Some(late) = self.late.take() {
+            schedule::stop(ring, late.events);
+        }
     }
 }
 
@@ -127,7 +142,7 @@ fn begin(ring: &Ring) -> Result<LateStates, NotBegun> {
         return Err(NotBegun::NoSpace);
     }
     let events = schedule::begin_late(ring, &program_threads)?;
-    let account = Account::new(schedule::measure_switch_ns(), Reading::new(ring, 0));
+    let account = Account::new(schedule::measure_switch_cost(), Reading::new(ring, 0));
     Ok(LateStates {
         events,
         account,

@@ -148,16 +148,21 @@ pub(crate) fn forget() {
     BUFFERS.store(core::ptr::null_mut(), Ordering::Release);
 }
 
-/// Puts anonymous memory in the place of the buffers, which have no events any more. A handler that reads them at this
-/// moment finds zeros.
+/// Forgets the buffers, and puts anonymous memory in their place. A handler that reads them at this moment finds zeros.
+/// The events end with their last descriptor.
 pub(crate) fn discard() {
     let list = BUFFERS.swap(core::ptr::null_mut(), Ordering::AcqRel);
     // SAFETY: the list is never freed and never changed.
     let buffers = unsafe { list.as_ref() }.map_or(&[][..], Vec::as_slice);
-    for buffer in buffers {
-        // SAFETY: the mapping is ours. What reads it bears any contents.
-        let _ = unsafe { super::memory::map_anonymous(buffer.positions.as_ptr(), buffer.length) };
-    }
+    buffers.iter().for_each(Buffer::discard);
+}
+
+/// The same for the buffers of samples. They stay in the list, and are empty.
+pub(crate) fn discard_samples() {
+    let samples = buffers().iter();
+    samples
+        .filter(|buffer| buffer.watched != Watched::Switches)
+        .for_each(Buffer::discard);
 }
 
 /// The process's limits on the numbers of descriptors, and on the bytes that it may lock in memory.
@@ -348,6 +353,11 @@ impl Drop for Buffer {
 }
 
 impl Buffer {
+    fn discard(&self) {
+        // SAFETY: the mapping is ours. What reads it bears any contents.
+        let _ = unsafe { super::memory::map_anonymous(self.positions.as_ptr(), self.length) };
+    }
+
     fn word(&self, at: usize) -> &AtomicU64 {
         // SAFETY: the word is in the first page of the mapping, which lives as long as the buffer, and aligned.
         unsafe { &*self.positions.as_ptr().add(at).cast() }

@@ -1,7 +1,7 @@
 //! What the states of threads cost the program. Pure but for [`Reading::new`].
 
 use crate::clock;
-use crate::dump::schedule;
+use crate::dump::schedule::{self, SwitchCost};
 use crate::ring::Ring;
 use crate::sys::perf;
 
@@ -33,8 +33,7 @@ pub(super) struct Reading {
 /// The cost of states, compared with the program's CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Account {
-    /// CPU time that the kernel takes for a context switch and the thread's return, ns.
-    switch_ns: u64,
+    switch: SwitchCost,
     /// CPU time that the kernel takes for the events of a thread that begins and ends, ns.
     thread_ns: u64,
     last: Reading,
@@ -42,6 +41,15 @@ pub(super) struct Account {
     periods: u32,
     /// In the last period.
     pub(super) switches_per_second: u64,
+}
+
+/// What costs too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TooMuch {
+    /// States with samples. Without them they would not.
+    Samples,
+    /// States, with or without samples.
+    States,
 }
 
 impl Reading {
@@ -58,9 +66,9 @@ impl Reading {
 }
 
 impl Account {
-    pub(super) fn new(switch_ns: u64, now: Reading) -> Account {
+    pub(super) fn new(switch: SwitchCost, now: Reading) -> Account {
         Account {
-            switch_ns,
+            switch,
             thread_ns: EVENT_NS * 3 * perf::cpus() as u64,
             last: now,
             periods: 0,
@@ -73,20 +81,31 @@ impl Account {
         now_ns >= self.last.now_ns + PERIOD_NS
     }
 
-    /// Ends a period. Returns whether the states cost too much.
-    pub(super) fn is_too_much(&mut self, now: Reading) -> bool {
+    /// Ends a period. Returns what costs too much.
+    pub(super) fn too_much(&mut self, now: Reading, has_samples: bool) -> Option<TooMuch> {
         let time_ns = now.now_ns.saturating_sub(self.last.now_ns).max(1);
         let cpu_ns = now.cpu_ns.saturating_sub(self.last.cpu_ns);
         let since = |count: fn(&Reading) -> u64| count(&now).saturating_sub(count(&self.last));
         let switches = since(|reading| reading.entries) / 2;
-        let cost_ns = (switches.saturating_mul(self.switch_ns))
-            .saturating_add(since(|reading| reading.ended).saturating_mul(self.thread_ns))
+        let others_ns = (since(|reading| reading.ended).saturating_mul(self.thread_ns))
             .saturating_add(since(|reading| reading.emptying_ns));
-        let is_high = cost_ns > cpu_ns / PART_OF_CPU_TIME && cost_ns > time_ns / PART_OF_TIME;
+        let is_high = |switch_ns: u64| {
+            let cost_ns = switches.saturating_mul(switch_ns).saturating_add(others_ns);
+            cost_ns > cpu_ns / PART_OF_CPU_TIME && cost_ns > time_ns / PART_OF_TIME
+        };
+        let is_alone_high = is_high(self.switch.alone_ns);
+        let is_any_high = is_alone_high || has_samples && is_high(self.switch.sampled_ns);
         self.last = now;
-        self.periods = if is_high { self.periods + 1 } else { 0 };
+        self.periods = if is_any_high { self.periods + 1 } else { 0 };
         self.switches_per_second = (switches as f64 * 1e9 / time_ns as f64) as u64;
-        self.periods >= MAX_PERIODS
+        if self.periods < MAX_PERIODS {
+            return None;
+        }
+        self.periods = 0;
+        Some(match is_alone_high {
+            true => TooMuch::States,
+            false => TooMuch::Samples,
+        })
     }
 }
 
@@ -94,31 +113,41 @@ impl Account {
 mod tests {
     use super::*;
 
-    /// Whether the states of a program with that many switches and that much CPU time in each period cost too much
-    /// after each period. A switch costs 2 µs.
-    fn too_much(periods: &[(u64, u64)]) -> Vec<bool> {
+    const COST: SwitchCost = SwitchCost {
+        alone_ns: 500,
+        sampled_ns: 2000,
+    };
+    const SAMPLES: Option<TooMuch> = Some(TooMuch::Samples);
+    const STATES: Option<TooMuch> = Some(TooMuch::States);
+
+    /// What costs too much after each period, in a program with that many switches and that much CPU time in each.
+    fn too_much(has_samples: bool, periods: &[(u64, u64)]) -> Vec<Option<TooMuch>> {
         let mut now = Reading::default();
-        let mut account = Account::new(2000, now);
+        let mut account = Account::new(COST, now);
         let ends = periods.iter().map(|&(switches, cpu_ns)| {
             now.now_ns += PERIOD_NS;
             assert!(account.is_due(now.now_ns) && !account.is_due(now.now_ns - 1));
             now.cpu_ns += cpu_ns;
             now.entries += 2 * switches;
-            account.is_too_much(now)
+            account.too_much(now, has_samples)
         });
         ends.collect()
     }
 
     #[test]
     fn states_may_take_one_percent() {
-        assert_eq!(too_much(&[(1000, PERIOD_NS); 3]), [false; 3]);
-        assert_eq!(too_much(&[(1001, PERIOD_NS); 3]), [false, true, true]);
+        let ends = |has_samples, switches| too_much(has_samples, &[(switches, PERIOD_NS); 3]);
+        assert_eq!(ends(true, 1000), [None; 3]);
+        assert_eq!(ends(true, 1001), [None, SAMPLES, None]);
+        assert_eq!(ends(true, 4001), [None, STATES, None]);
+        assert_eq!(ends(false, 4000), [None; 3]);
+        assert_eq!(ends(false, 4001), [None, STATES, None]);
     }
 
     #[test]
     fn ends_of_threads_and_emptying_count() {
         let mut now = Reading::default();
-        let mut account = Account::new(2000, now);
+        let mut account = Account::new(COST, now);
         account.thread_ns = 24_000;
         for (ended, emptying_ns) in [(83, 0), (83, 8000), (83, 9000), (0, 2_000_001), (84, 0)] {
             now.now_ns += PERIOD_NS;
@@ -126,21 +155,21 @@ mod tests {
             now.ended += ended;
             now.emptying_ns += emptying_ns;
             let is_high = ended * 24_000 + emptying_ns > 2_000_000;
-            let periods = account.periods;
-            let _ = account.is_too_much(now);
-            assert_eq!(account.periods, if is_high { periods + 1 } else { 0 });
+            account.periods = 0;
+            let _ = account.too_much(now, true);
+            assert_eq!(account.periods, u32::from(is_high));
         }
     }
 
     #[test]
     fn one_period_does_not_count() {
         let (busy, calm) = ((9000, PERIOD_NS), (10, PERIOD_NS));
-        assert_eq!(too_much(&[busy, calm, busy, calm]), [false; 4]);
+        assert_eq!(too_much(true, &[busy, calm, busy, calm]), [None; 4]);
     }
 
     #[test]
     fn states_of_an_idle_program_stay() {
-        assert_eq!(too_much(&[(200, 1_000_000); 3]), [false; 3]);
-        assert_eq!(too_much(&[(201, 1_000_000); 2]), [false, true]);
+        assert_eq!(too_much(true, &[(200, 1_000_000); 3]), [None; 3]);
+        assert_eq!(too_much(true, &[(201, 1_000_000); 2]), [None, SAMPLES]);
     }
 }
