@@ -23,6 +23,7 @@ mod ctf_states;
 mod ctf_tasks;
 mod dead_rings;
 mod descriptors;
+mod documented;
 mod dumps;
 mod dumps_signal;
 mod end_signals;
