@@ -13,7 +13,8 @@ use crate::report::function_rows::Row;
 /// If the thread was preempted, or waited in a function that usually waits, an excess is a finding from this time on.
 /// It is some time slices of the scheduler.
 const SCHEDULER_NS: u64 = 20_000_000;
-/// Any other excess is a finding from this time on. Interrupts and page faults take less.
+/// Any other excess is a finding from this time on, also where the state is not known. Interrupts and page faults take
+/// less.
 const MACHINE_NS: u64 = 1_000_000;
 /// A state explains the excess if it has at least this part of it.
 const MIN_PART: f64 = 0.5;
@@ -66,10 +67,8 @@ impl<'a> Noise<'a> {
             || has_most(State::Waiting) && self.waits.contains(&call.function)
         {
             SCHEDULER_NS
-        } else if has_most(State::Waiting) || has_most(State::Running) {
-            MACHINE_NS
         } else {
-            0
+            MACHINE_NS
         };
         excess >= least
     }
@@ -84,20 +83,20 @@ mod tests {
 
     const CALL: u64 = 30_000_000;
 
-    /// The thread of a call of 30 ms is in a state for the last part of the call. Returns whether a call of `ns` stands
-    /// out beside it.
-    fn stands_out(state: State, waits: bool, ns: u64) -> bool {
-        let switch = |time, to| Switch {
+    /// The thread of a call of 30 ms is in a state, or in none that is known, for the last part of the call. Returns
+    /// whether a call of `ns` stands out beside it.
+    fn stands_out(state: impl Into<Option<State>>, waits: bool, ns: u64) -> bool {
+        let switch = |time, to: Option<State>| Switch {
             time: Ticks(time),
             thread: ThreadId(7),
             cpu: CpuId(0),
-            to: Some(to),
+            to,
         };
         let schedule = Schedule {
             switches: vec![
-                switch(0, State::Running),
-                switch(1, state),
-                switch(2 * CALL, State::Running),
+                switch(0, Some(State::Running)),
+                switch(1, state.into()),
+                switch(2 * CALL, Some(State::Running)),
             ],
             ..Schedule::default()
         };
@@ -134,5 +133,6 @@ mod tests {
             assert!(stands_out(state, waits, least), "{state:?} {waits}");
             assert!(!stands_out(state, waits, least - 1), "{state:?} {waits}");
         }
+        assert!(stands_out(None, false, ms) && !stands_out(None, false, ms - 1));
     }
 }

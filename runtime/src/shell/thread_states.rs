@@ -116,17 +116,24 @@ impl ThreadStates {
         let Some(late) = &mut self.late else { return };
         let has_samples = late.events.has_samples();
         let reading = Reading::new(ring, late.emptying_ns);
-        let too_much = late.account.too_much(reading, has_samples);
+        let Some(too_much) = late.account.too_much(reading, has_samples) else {
+            return;
+        };
+        // A busy machine disturbs the measurement.
+        if late.account.is_measured_once {
+            let again = schedule::measure_switch_cost();
+            late.account.measured_again(again);
+            return;
+        }
         let what = match too_much {
-            None => return,
-            Some(TooMuch::Samples) => "samples",
-            Some(TooMuch::States) => "states",
+            TooMuch::Samples => "samples",
+            TooMuch::States => "states",
         };
         messages::info(format_args!(
             "the {what} of threads end here: they cost more than 1 % of the CPU time ({} context switches a second)",
             late.account.switches_per_second
         ));
-        if too_much == Some(TooMuch::Samples) {
+        if too_much == TooMuch::Samples {
             late.events.stop_samples(ring);
         } else if let Some(late) = self.late.take() {
             schedule::stop(ring, late.events);

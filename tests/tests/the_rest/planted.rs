@@ -10,7 +10,8 @@ use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr};
 use serde_json::Value;
 
-const VARIABLES: &str = "FDR=1 FDR_KEEP=0 FDR_BUFFER=16M FDR_LOG=quiet FDR_OUT=t.fdr";
+/// All others have their defaults.
+const VARIABLES: &str = "FDR=1 FDR_LOG=quiet FDR_OUT=t.fdr";
 
 /// How many seeds of each cause a trial has. Without it, this is the test.
 const SEEDS: &str = "PLANTED_SEEDS";

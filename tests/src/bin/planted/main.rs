@@ -61,6 +61,8 @@ fn main() {
         exit(2);
     };
     let plan = Plan::new(cause, seed, REQUESTS);
+    // A service takes a moment until its first request. Meanwhile the states of threads begin.
+    thread::sleep(Duration::from_millis(100));
     let (shared, mut audits) = Shared::new(plan.clone());
     let shared = Arc::new(shared);
     let theirs = Arc::clone(&shared);
