@@ -92,6 +92,17 @@ pub fn tool() -> PathBuf {
     built().join("fdr")
 }
 
+/// The program of `src/bin/programs`, which cargo builds before each test of this package.
+///
+/// # Panics
+///
+/// If the running program is no test.
+pub fn programs() -> PathBuf {
+    let test = env::current_exe().expect("the path of the running test");
+    let folder = test.ancestors().nth(2).expect("a folder of programs");
+    folder.join("programs")
+}
+
 /// The folder of all programs. Cargo decides whether anything is to be built, and is asked once a process.
 fn built() -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();

@@ -11,10 +11,10 @@ use serde_json::Value;
 
 use crate::events::record_rounds;
 
-const ALL: &str = "FDR=*,-arguments::left?out";
+const ALL: &str = "FDR=*,-programs::arguments::left?out";
 
 fn program(folder: &Folder, variables: &str) -> Program {
-    Program::new(env!("CARGO_BIN_EXE_arguments"), folder).set(variables)
+    Program::named("arguments", folder).set(variables)
 }
 
 fn record(folder: &Folder, variables: &str, rounds: u64) -> Trace {
@@ -44,7 +44,7 @@ fn notes(trace: &Trace, lane: &Lane) -> Vec<String> {
         // A ring that is full may begin inside of the call.
         let is_cut = open.is_empty() && is_full;
         assert!(is_cut || open.last() == Some(&name), "{name}: {fields:?}");
-        let mut words = name.replace("arguments::", "");
+        let mut words = name.replace("programs::arguments::", "");
         for field in fields {
             words += &match field.place {
                 RESULT => format!(" ->{}", trace.field(&field)),
@@ -67,7 +67,9 @@ fn events(trace: &Trace, lane: &Lane) -> Vec<String> {
         let Some(Note::Event { name, fields, .. }) = Note::decode(*kind, body) else {
             return None;
         };
-        let mut words = trace.name_of(name << 1).replace("arguments::", "");
+        let mut words = trace
+            .name_of(name << 1)
+            .replace("programs::arguments::", "");
         for field in fields {
             words += &format!(" {}", trace.field(&field).trim());
         }
@@ -126,7 +128,7 @@ fn values_of_every_type_belong_to_their_calls() {
     ] {
         let folder = Folder::new("arguments-forms");
         let trace = record(&folder, &format!("{ALL} {variables}"), 2);
-        let main = trace.thread("arguments");
+        let main = trace.thread("programs");
         let mut notes = notes(&trace, main);
         let pointer = notes[0].split(" 8:i=").nth(1).expect("a pointer");
         let pointer = pointer.split(' ').next().expect("a pointer").to_owned();
@@ -181,7 +183,7 @@ fn replay_over_a_time_hides_other_notes() {
     let (long, long_notes) = replay(&["--over", &format!("{}ns", times[times.len() / 2])]);
     assert!(!long.is_empty() && long.len() < calls.len() && long_notes.len() < notes.len());
     // Each call of this function has a note with its argument.
-    let name = "arguments::recurses";
+    let name = "programs::arguments::recurses";
     let recurses = |call: &&Value| call["function"] == name;
     let is_argument = |note: &&Value| {
         let detail = note["detail"].as_str().expect("words");
@@ -212,7 +214,7 @@ fn only_long_calls_leave_arguments() {
     ] {
         let folder = Folder::new("arguments-short");
         let trace = record(&folder, &format!("{ALL} {variables}"), 20_000);
-        let main = trace.thread("arguments");
+        let main = trace.thread("programs");
         let notes = notes(&trace, main);
         let counts = main.checked_counts();
         let shorts = notes
@@ -249,7 +251,7 @@ fn open_calls_have_their_arguments_after_a_kill() {
         ]);
         verify(&found);
         let trace = Trace::read(&found);
-        let notes = notes(&trace, trace.thread("arguments"));
+        let notes = notes(&trace, trace.thread("programs"));
         assert!(
             notes.ends_with(&nested(2, false)),
             "{variables}: {:?}",
@@ -275,7 +277,7 @@ fn open_calls_keep_their_arguments() {
         let _ = fdr(&["ctl", &pid, "dump"].map(OsStr::new));
         for name in ["snapshot.fdr", "dump.fdr"] {
             let trace = Trace::verified(&folder.join(name));
-            let notes = notes(&trace, trace.thread("arguments"));
+            let notes = notes(&trace, trace.thread("programs"));
             let open = nested(2, false);
             assert!(
                 notes.ends_with(&open),
@@ -303,7 +305,7 @@ fn values_whose_print_panics_disturb_nothing() {
         // A panic of the program's own dumps, under each hook.
         assert_eq!(traces.len(), 3 + 1, "{:?}", folder.names());
         let trace = Trace::read(traces.last().expect("the last one"));
-        let lane = trace.thread("arguments");
+        let lane = trace.thread("programs");
         let of_calls = notes(&trace, lane);
         let call = [
             "explodes 0:before=Signed(1) 1:bomb=\"so far<panicked>\" 2:after=Signed(2)",

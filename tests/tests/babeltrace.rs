@@ -426,8 +426,8 @@ fn extremes_are_read_without_a_complaint() {
 #[test]
 fn events_have_names_and_values() {
     let folder = Folder::new("ctf-events");
-    let _ = Program::new(env!("CARGO_BIN_EXE_events"), &folder)
-        .set("FDR=*,-events::*left?out* FDR_OUT=index.fdr FDR_FORMAT=xray")
+    let _ = Program::named("events", &folder)
+        .set("FDR=*,-programs::events::*left?out* FDR_OUT=index.fdr FDR_FORMAT=xray")
         .args(&["2"])
         .run()
         .ok();
@@ -442,20 +442,24 @@ fn events_have_names_and_values() {
         );
     };
     has(&[
-        " events::forms: ",
+        " programs::events::forms: ",
         "{ id = 7, signed = -1, float = 0.5, truth = 1, id_2 = \"7\", path = \"\\\"/a\\\"\", type = \"raw\" }",
     ]);
     has(&[
-        " events::round: ",
+        " programs::events::round: ",
         "{ number = 1, even = 0, name = \"a round\" }",
     ]);
-    has(&[" events::rounds: ", "{ value = 1 }"]);
-    has(&[" events::long: ", "text_bytes = 65536", "after = 7 }"]);
-    has(&[" events::no fields: ", "{ }"]);
+    has(&[" programs::events::rounds: ", "{ value = 1 }"]);
+    has(&[
+        " programs::events::long: ",
+        "text_bytes = 65536",
+        "after = 7 }",
+    ]);
+    has(&[" programs::events::no fields: ", "{ }"]);
     // The fields of a span stand behind its entry.
     let inside = words
         .iter()
-        .position(|line| line.contains(" events::inside: "));
+        .position(|line| line.contains(" programs::events::inside: "));
     let before = inside.and_then(|at| words.get(at - 1));
     assert!(
         before.is_some_and(|line| line.contains(":func_entry: ")),
@@ -478,7 +482,7 @@ fn events_have_names_and_values() {
     let _ = fdr(&[&convert[..], &["-o".as_ref(), back.as_os_str()]].concat());
     let events = |path: &Path| {
         let trace = Trace::read(path);
-        trace.events(trace.thread("events"))
+        trace.events(trace.thread("programs"))
     };
     assert_eq!(events(&back), events(&folder.join("index.fdr")));
 }

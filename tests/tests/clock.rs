@@ -9,7 +9,7 @@ use fdr_tests::support::trace::Trace;
 fn sound_clocks_cause_no_complaint() {
     for clock in ["rdtscp", "rdtsc", "monotonic"] {
         let folder = Folder::new(&format!("clock-{clock}"));
-        let program = Program::new(env!("CARGO_BIN_EXE_unwinding"), &folder);
+        let program = Program::named("unwinding", &folder);
         let outcome = program
             .set("FDR=1")
             .env("FDR_CLOCK", clock)

@@ -33,7 +33,7 @@ fn wave(threads: &[Thread]) -> String {
 }
 
 fn run(folder: &Folder, variables: &str, waves: &[String]) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_exact"), folder);
+    let program = Program::named("exact", folder);
     program.set("FDR=1").set(variables).args(waves).run().ok()
 }
 
@@ -117,7 +117,7 @@ fn check_with(variables: &str, chunks: u64) {
             &edges[edges.len() - readable..]
         };
         assert!(
-            trace.scripted(lane, "exact") == expected,
+            trace.scripted(lane) == expected,
             "{variables}: {}",
             made.name
         );
@@ -269,7 +269,7 @@ fn oldest_ended_regions_are_reused_first() {
         let edges = Script::new(seed, 1000 * seed).edges(u64::MAX);
         assert_eq!(lane.checked_counts().recorded, 2000 * seed);
         let newest = &edges[edges.len() - lane.edges.len()..];
-        assert!(trace.scripted(lane, "exact") == newest, "{name}");
+        assert!(trace.scripted(lane) == newest, "{name}");
     }
 }
 

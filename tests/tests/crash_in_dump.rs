@@ -21,7 +21,7 @@ fn unnamed(folder: &Folder) -> Vec<PathBuf> {
 
 /// A program in the midst of a dump.
 fn dumping(folder: &Folder) -> Running {
-    let program = Program::new(env!("CARGO_BIN_EXE_triggered"), folder).set(LARGE);
+    let program = Program::named("triggered", folder).set(LARGE);
     let mut program = program.start();
     program.tell("quick 1000000");
     assert_eq!(program.line(), "done");
@@ -32,7 +32,7 @@ fn dumping(folder: &Folder) -> Running {
 
 /// Another one in the same folder, from its beginning to its end.
 fn another(folder: &Folder) {
-    let program = Program::new(env!("CARGO_BIN_EXE_endings"), folder).set("FDR=1");
+    let program = Program::named("endings", folder).set("FDR=1");
     let _ = program.args(&["return"]).run().ok();
 }
 

@@ -76,7 +76,7 @@ fn all_edges(folder: &Path) -> u64 {
 
 /// Records two waves of four threads, which make 30,000 calls each. Returns the number of their records.
 fn record(folder: &Folder, variables: &str, out: &str) -> u64 {
-    let _ = Program::new(env!("CARGO_BIN_EXE_streamer"), folder)
+    let _ = Program::named("streamer", folder)
         .set(variables)
         .env("FDR_OUT", out)
         .args(&["counts", "4", "30000", "waves", "2"])

@@ -45,7 +45,7 @@ fn tasks(trace: &Path) -> Vec<(String, Vec<u64>)> {
 fn the_exit_of_a_poll_has_its_task() {
     let Some(tool) = babeltrace() else { return };
     let folder = Folder::new("ctf-tasks");
-    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), &folder);
+    let program = Program::named("tasks", &folder);
     let _ = program
         .set("FDR=* FDR_KEEP=0 FDR_FORMAT=xray FDR_OUT=tasks.fdr")
         .args(&["kinds"])

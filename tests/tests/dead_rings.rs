@@ -14,13 +14,13 @@ use fdr_tests::tool;
 
 /// A program that has recorded and waits, and its ring.
 fn start(folder: &Folder, variables: &str) -> (Running, PathBuf) {
-    let mut program = Program::new(env!("CARGO_BIN_EXE_crowd"), folder)
+    let mut program = Program::named("crowd", folder)
         .set("FDR=1 FDR_OUT=out/ FDR_DIR=.")
         .set(variables)
         .args(&["short", "2", "2"])
         .start();
     until("records", || (program.line() == "waiting").then_some(()));
-    let own = format!("crowd.{}.", program.id());
+    let own = format!("programs.{}.", program.id());
     let mut rings = folder.ending(".fdr-ring").into_iter();
     let is_own = |ring: &PathBuf| {
         ring.file_name()
@@ -42,7 +42,7 @@ fn dead_rings_have_a_bound_and_are_removed() {
     let folder = Folder::new("dead-rings");
     let dead = [killed(&folder), killed(&folder), killed(&folder)];
     // A ring of another program does not count as this program's.
-    let other = folder.join("crowd.x.77.0123456789abcdef.fdr-ring");
+    let other = folder.join("programs.x.77.0123456789abcdef.fdr-ring");
     let mut head = vec![0; 1 << 17];
     let mut ring = File::open(&dead[0]).expect("a ring");
     ring.read_exact(&mut head).expect("its head");

@@ -15,7 +15,7 @@ use fdr_tests::support::trace::Trace;
 const SUM: &str = "315\n";
 
 fn endings(folder: &Folder, variables: &str, way: &str) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_endings"), folder);
+    let program = Program::named("endings", folder);
     program.set(variables).args(&[way]).run()
 }
 
@@ -37,7 +37,7 @@ fn works(path: &Path) -> u64 {
     for lane in &trace.threads {
         let _ = lane.checked_counts();
     }
-    trace.calls()["endings::work"]
+    trace.calls()["programs::endings::work"]
 }
 
 #[test]
@@ -56,9 +56,9 @@ fn at_the_end_of_main() {
     let trace = Trace::read(&path);
     assert_eq!(
         (&*trace.info.program, &*trace.info.reason),
-        ("endings", "exit")
+        ("programs", "exit")
     );
-    assert_eq!(trace.names(), ["endings"]);
+    assert_eq!(trace.names(), ["programs"]);
     assert_eq!(
         fs::metadata(&path).expect("the trace").permissions().mode() & 0o7777,
         0o600
@@ -82,7 +82,7 @@ fn at_exit_from_another_thread() {
     assert_eq!(outcome.status.code(), Some(41));
     let path = folder.only_trace();
     assert_eq!(works(&path), 20);
-    assert_eq!(Trace::read(&path).names(), ["endings", "other"]);
+    assert_eq!(Trace::read(&path).names(), ["programs", "other"]);
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn by_a_call() {
             .to_string_lossy()
             .into_owned();
         assert!(
-            name.starts_with("endings.") && name.ends_with(&format!(".{number}.fdr")),
+            name.starts_with("programs.") && name.ends_with(&format!(".{number}.fdr")),
             "{name}"
         );
         let trace = Trace::read(&path);
@@ -305,7 +305,7 @@ fn one_file_is_replaced_by_each_dump() {
 fn names_are_made_of_the_pattern() {
     let folder = Folder::new("dump-names");
     fs::create_dir(folder.join("sub")).expect("a folder");
-    fs::create_dir(folder.join("endings")).expect("a folder");
+    fs::create_dir(folder.join("programs")).expect("a folder");
     let is_time = |text: &str| {
         let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         text.len() == 16 && &text[8..9] == "T" && digits(&text[..8]) && digits(&text[9..15])
@@ -314,8 +314,8 @@ fn names_are_made_of_the_pattern() {
         ("a%%b.%n", "", "a%b.1"),
         ("sub", "sub", "1.fdr"),
         ("sub/", "sub", "1.fdr"),
-        ("sub/x-%e-%n", "sub", "x-endings-1"),
-        ("./%e/%n.trace", "endings", "1.trace"),
+        ("sub/x-%e-%n", "sub", "x-programs-1"),
+        ("./%e/%n.trace", "programs", "1.trace"),
         ("%t", "", "Z"),
     ] {
         let outcome = endings(&folder, &format!("FDR=1 FDR_OUT={pattern}"), "return").ok();
@@ -339,7 +339,7 @@ fn names_are_made_of_the_pattern() {
         assert_eq!(works(&path), 10);
         fs::remove_file(path).expect("the trace");
     }
-    assert_eq!(folder.names(), ["endings", "sub"], "nothing else is left");
+    assert_eq!(folder.names(), ["programs", "sub"], "nothing else is left");
 }
 
 #[test]
@@ -412,17 +412,11 @@ fn numbers_of_existing_files_are_skipped() {
 #[test]
 fn with_nothing_recorded_it_says_why() {
     for (variables, why) in [
+        ("FDR=1", " functions that are on was called"),
+        ("FDR=1 FDR_PANIC=1", " functions that are on was called"),
         (
-            "FDR=1",
-            "nothing was recorded: none of the 2 functions that are on was called",
-        ),
-        (
-            "FDR=1 FDR_PANIC=1",
-            "nothing was recorded: none of the 2 functions that are on was called",
-        ),
-        (
-            "FDR=endings::wrok",
-            "no function matches `endings::wrok` (nearest: endings::work",
+            "FDR=programs::endings::wrok",
+            "no function matches `programs::endings::wrok` (nearest: programs::endings::work",
         ),
         ("FDR=-*", "nothing was recorded: "),
     ] {

@@ -14,7 +14,7 @@ use fdr_tests::support::wait::until;
 
 /// The program with four threads, at work.
 fn steady(folder: &Folder, variables: &str) -> Running {
-    let program = Program::new(env!("CARGO_BIN_EXE_steady"), folder);
+    let program = Program::named("steady", folder);
     let mut running = program.set(variables).start();
     assert_eq!(running.line(), "ready");
     running
@@ -125,7 +125,7 @@ fn without_a_signal_it_keeps_its_meaning() {
 }
 
 fn handlers(folder: &Folder, variables: &str, way: &str) -> Running {
-    let program = Program::new(env!("CARGO_BIN_EXE_handlers"), folder);
+    let program = Program::named("handlers", folder);
     let mut running = program.set(variables).args(&[way, "wait"]).start();
     while running.line() != "waiting" {}
     running

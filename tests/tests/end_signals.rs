@@ -16,7 +16,11 @@ const TERM: i32 = 15;
 fn steady(folder: &Folder, variables: &str) -> Running {
     // The tests may be started with SIGINT ignored, and programs inherit that.
     let program = Program::new("env", folder);
-    let program = program.args(&["--default-signal=INT", env!("CARGO_BIN_EXE_steady")]);
+    let program = program.args(&[
+        "--default-signal=INT",
+        env!("CARGO_BIN_EXE_programs"),
+        "steady",
+    ]);
     let mut running = program.set(variables).start();
     assert_eq!(running.line(), "ready");
     running

@@ -11,7 +11,7 @@ use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::{Value, json};
 
 fn program(folder: &Folder, variables: &str) -> Program {
-    Program::new(env!("CARGO_BIN_EXE_events"), folder).set(variables)
+    Program::named("events", folder).set(variables)
 }
 
 /// The trace of a program that makes so many rounds, and what it prints. It evaluates nothing that is off.
@@ -31,7 +31,7 @@ fn record(folder: &Folder, variables: &str, rounds: u64) -> Trace {
     trace
 }
 
-const ALL: &str = "FDR=*,-events::*left?out*";
+const ALL: &str = "FDR=*,-programs::events::*left?out*";
 
 /// The edges around each note: names, entries with `+`.
 fn inside(trace: &Trace, lane: &Lane, note: usize) -> Vec<String> {
@@ -49,33 +49,41 @@ fn inside(trace: &Trace, lane: &Lane, note: usize) -> Vec<String> {
 fn events_have_names_levels_and_typed_values() {
     let folder = Folder::new("events-forms");
     let trace = record(&folder, ALL, 0);
-    let main = trace.thread("events");
+    let main = trace.thread("programs");
     let wanted = [
-        "events::forms 0 1 id=7 signed=Signed(-1) float=Float(0.5) truth=Truth(true) id=\"7\" \
+        "programs::events::forms 0 1 id=7 signed=Signed(-1) float=Float(0.5) truth=Truth(true) id=\"7\" \
          path=\"\\\"/a\\\"\" type=\"raw\"",
-        "events::texts 0 2 owned=\"x\" display=\"1.5\" debug=\"Some(1)\" letter=\"c\"",
-        "events::hostile 0 3 text=\"<b>\\u{202e}\\0\\u{1b}[31m\\n#\"",
-        "events::long 0 5 text=[1024 of 65536] after=Signed(7)",
-        "events::no fields 0 4",
-        "events::unwound 1 0 value=Signed(1)",
+        "programs::events::texts 0 2 owned=\"x\" display=\"1.5\" debug=\"Some(1)\" letter=\"c\"",
+        "programs::events::hostile 0 3 text=\"<b>\\u{202e}\\0\\u{1b}[31m\\n#\"",
+        "programs::events::long 0 5 text=[1024 of 65536] after=Signed(7)",
+        "programs::events::no fields 0 4",
+        "programs::events::unwound 1 0 value=Signed(1)",
     ];
     assert_eq!(trace.events(main), wanted);
     // The unwinding ended the span.
     assert_eq!(main.synthetic, [0, 0]);
-    assert_eq!(trace.calls()["events::unwound"], 1);
+    assert_eq!(trace.calls()["programs::events::unwound"], 1);
 }
 
 #[test]
 fn threads_with_only_events_are_recorded() {
     for variables in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("events-only");
-        let trace = record(&folder, &format!("FDR=events::only* {variables}"), 10);
+        let trace = record(
+            &folder,
+            &format!("FDR=programs::events::only* {variables}"),
+            10,
+        );
         let events: Vec<String> = trace
             .threads
             .iter()
             .flat_map(|lane| trace.events(lane))
             .collect();
-        assert_eq!(events, ["events::only an event 0 0"], "{variables}");
+        assert_eq!(
+            events,
+            ["programs::events::only an event 0 0"],
+            "{variables}"
+        );
         assert_eq!(
             (trace.asked_for(), trace.threads.len()),
             (0, 1),
@@ -94,18 +102,18 @@ fn events_stand_in_calls_at_any_threshold() {
         let folder = Folder::new("events-inside");
         let rounds = 2_000;
         let trace = record(&folder, &format!("{ALL} {variables}"), rounds);
-        let main = trace.thread("events");
+        let main = trace.thread("programs");
         let events = trace.events(main);
         assert!(events.len() >= 106);
         // A ring that is full may begin inside of a call.
         for (nth, event) in events.iter().enumerate().skip(events.len() - 100) {
             assert_eq!(
                 inside(&trace, main, nth),
-                ["events::round", "events::inside"],
+                ["programs::events::round", "programs::events::inside"],
                 "{variables}: {event}"
             );
         }
-        let last = format!("events::rounds 3 0 ={}", rounds - 1);
+        let last = format!("programs::events::rounds 3 0 ={}", rounds - 1);
         assert_eq!(events.last(), Some(&last));
         // The short calls without notes are summarised once the ring is full.
         let counts = main.checked_counts();
@@ -135,11 +143,11 @@ fn events_survive_a_kill() {
     ]);
     verify(&ring);
     let trace = Trace::read(&ring);
-    let main = trace.thread("events");
+    let main = trace.thread("programs");
     let events = trace.events(main);
     let rounds_found = events
         .iter()
-        .filter(|event| event.starts_with("events::round "))
+        .filter(|event| event.starts_with("programs::events::round "))
         .count();
     assert_eq!(rounds_found, rounds);
 }

@@ -15,7 +15,7 @@ use fdr_tests::support::receiver::{Connection, Listener};
 use fdr_tests::support::trace::Trace;
 
 fn endings(folder: &Folder, target: &Target, out: &str, way: &str) -> Program {
-    Program::new(env!("CARGO_BIN_EXE_endings"), folder)
+    Program::named("endings", folder)
         .set("FDR=1")
         .env("FDR_FORMAT", target.name)
         .env("FDR_OUT", out)
@@ -23,7 +23,7 @@ fn endings(folder: &Folder, target: &Target, out: &str, way: &str) -> Program {
 }
 
 fn works(path: &Path) -> u64 {
-    Trace::read(path).calls()["endings::work"]
+    Trace::read(path).calls()["programs::endings::work"]
 }
 
 fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Target> {
@@ -45,7 +45,7 @@ fn at_the_end_under_the_default_name() {
         let trace = Trace::read(&paths[0]);
         assert_eq!(
             trace.calls(),
-            BTreeMap::from([("endings::work".to_owned(), 10)])
+            BTreeMap::from([("programs::endings::work".to_owned(), 10)])
         );
         assert_eq!(trace.threads.len(), 1, "{}", target.name);
         let lines = outcome.recorder_lines();
@@ -84,7 +84,7 @@ fn program_facts_are_in_every_format() {
         let info = Trace::read(&path).info;
         assert_eq!(
             (&*info.program, &*info.reason),
-            ("endings", "exit"),
+            ("programs", "exit"),
             "{}",
             target.name
         );
@@ -97,7 +97,7 @@ fn program_facts_are_in_every_format() {
         let work = info
             .functions
             .iter()
-            .find(|known| known.name == "endings::work");
+            .find(|known| known.name == "programs::endings::work");
         let work = work.unwrap_or_else(|| panic!("{}: {info:?}", target.name));
         assert!(
             work.file.ends_with("endings.rs") && work.line > 0,
@@ -111,7 +111,7 @@ fn program_facts_are_in_every_format() {
 fn dumps_by_signal_and_at_the_end() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-signal");
-        let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+        let mut running = Program::named("crowd", &folder)
             .set("FDR=1 FDR_OUT=trace.%n")
             .env("FDR_FORMAT", target.name)
             .args(&["short", "20", "4"])
@@ -123,7 +123,7 @@ fn dumps_by_signal_and_at_the_end() {
         let calls = outcome.fact("calls");
         for number in 1..=2 {
             let trace = Trace::read(&folder.join(&format!("trace.{number}")));
-            let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
+            let wanted = BTreeMap::from([("programs::crowd::work".to_owned(), calls)]);
             assert_eq!(trace.calls(), wanted, "{} {number}", target.name);
             assert_eq!(trace.threads.len(), 20, "{}", target.name);
         }
@@ -135,7 +135,7 @@ fn dumps_by_signal_and_at_the_end() {
 fn wrapped_rings_are_equal_in_every_format() {
     let folder = Folder::new("formats-round");
     let record = |target: &'static Target| {
-        let outcome = Program::new(env!("CARGO_BIN_EXE_exact"), &folder)
+        let outcome = Program::named("exact", &folder)
             .set("FDR=1 FDR_KEEP=0 FDR_BUFFER=128K FDR_LOG=info")
             .env("FDR_OUT", target.name)
             .env("FDR_FORMAT", target.name)
@@ -218,8 +218,8 @@ fn another_runs_trace_is_replaced_too() {
             // The name is that of a folder only when the placeholder is filled in.
             let _ = endings(&folder, target, "%e.trace", "return").run().ok();
         }
-        assert_eq!(folder.names(), ["endings.trace"], "{}", target.name);
-        assert_eq!(works(&folder.join("endings.trace")), 10);
+        assert_eq!(folder.names(), ["programs.trace"], "{}", target.name);
+        assert_eq!(works(&folder.join("programs.trace")), 10);
     }
 }
 
@@ -227,7 +227,7 @@ fn another_runs_trace_is_replaced_too() {
 fn foreign_files_are_left_unchanged() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-foreign");
-        let path = folder.join("endings.trace");
+        let path = folder.join("programs.trace");
         let refused = |outcome: &Outcome| {
             let lines = outcome.recorder_lines();
             assert!(lines[0].starts_with("no trace was written: "), "{lines:?}");
@@ -246,7 +246,7 @@ fn foreign_files_are_left_unchanged() {
         refused(&endings(&folder, target, "%e.trace", "return").run().ok());
         let notes = fs::read_to_string(path.join("notes")).expect("the file");
         assert_eq!(notes, "notes");
-        assert_eq!(folder.names(), ["endings.trace"], "{}", target.name);
+        assert_eq!(folder.names(), ["programs.trace"], "{}", target.name);
     }
 }
 
@@ -277,7 +277,7 @@ fn each_dump_has_its_own_connection() {
 fn clients_that_wait_get_the_dump() {
     for target in of_kind(Kind::Stream) {
         let folder = Folder::new("formats-listen");
-        let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+        let mut running = Program::named("crowd", &folder)
             .set("FDR=1 FDR_OUT=tcp-listen://127.0.0.1:0")
             .env("FDR_FORMAT", target.name)
             .args(&["short", "8", "4"])
@@ -292,7 +292,7 @@ fn clients_that_wait_get_the_dump() {
         let outcome = running.end().ok();
         let calls = outcome.fact("calls");
         for path in paths {
-            let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
+            let wanted = BTreeMap::from([("programs::crowd::work".to_owned(), calls)]);
             assert_eq!(Trace::read(&path).calls(), wanted, "{}", target.name);
         }
         // At the end no client is connected. A line says so, and the ring keeps the records.
@@ -306,8 +306,7 @@ fn clients_that_wait_get_the_dump() {
 fn a_dump_on_standard_output() {
     for target in of_kind(Kind::Stream) {
         let folder = Folder::new("formats-stdout");
-        let program = env!("CARGO_BIN_EXE_streamer");
-        let outcome = Program::in_shell("\"$0\" \"$@\" | cat > trace", program, &folder)
+        let outcome = Program::named_in_shell("\"$0\" \"$@\" | cat > trace", "streamer", &folder)
             .set("FDR=1 FDR_OUT=-")
             .env("FDR_FORMAT", target.name)
             .args(&["counts", "2", "500", "waves", "1"])
@@ -324,7 +323,7 @@ fn a_dump_on_standard_output() {
 #[test]
 fn the_tool_sends_snapshots_in_every_format() {
     let folder = Folder::new("formats-running");
-    let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+    let mut running = Program::named("crowd", &folder)
         .set("FDR=1 FDR_OUT=/dev/null FDR_DIR=.")
         .args(&["short", "20", "4"])
         .start();
@@ -345,7 +344,7 @@ fn the_tool_sends_snapshots_in_every_format() {
     let outcome = running.end().ok();
     let calls = outcome.fact("calls");
     for path in traces {
-        let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
+        let wanted = BTreeMap::from([("programs::crowd::work".to_owned(), calls)]);
         assert_eq!(Trace::read(&path).calls(), wanted, "{}", path.display());
     }
 }
@@ -354,7 +353,7 @@ fn the_tool_sends_snapshots_in_every_format() {
 fn tool_only_formats_fall_back_to_xray() {
     for name in ["ctf", "IET2", "tcstate"] {
         let folder = Folder::new("formats-of-the-tool");
-        let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
+        let program = Program::named("endings", &folder).set("FDR=1");
         let program = program.env("FDR_FORMAT", name).env("FDR_OUT", "trace.%n");
         let outcome = program.args(&["return"]).run().ok();
         let lines = outcome.recorder_lines();
@@ -383,7 +382,7 @@ fn mistakes_in_formats_are_one_line() {
         ("trace", "jpeg", file),
     ] {
         let folder = Folder::new("formats-mistakes");
-        let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
+        let program = Program::named("endings", &folder).set("FDR=1");
         let program = program.env("FDR_OUT", out).env("FDR_FORMAT", format);
         let outcome = program.args(&["return"]).run().ok();
         let lines = outcome.recorder_lines();

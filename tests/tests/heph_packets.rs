@@ -13,11 +13,9 @@ use fdr_tests::support::wait::until;
 use crate::heph_packets_by_hand::{FACTS, Value, convertible, packets};
 use crate::streams::run_wave;
 
-const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
-
 fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    Program::new(STREAMER, folder)
+    Program::named("streamer", folder)
         .set("FDR=1 FDR_FORMAT=heph FDR_BUFFER=16M FDR_MEMORY=256M")
         .env("FDR_OUT", out)
         .args(&["counts"])

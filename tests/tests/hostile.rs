@@ -16,7 +16,6 @@ use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, fdr, verify};
 
 const SUM: &str = "315\n";
-const ENDINGS: &str = env!("CARGO_BIN_EXE_endings");
 const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
 
 fn mode(path: &Path) -> u32 {
@@ -31,7 +30,7 @@ fn harmless(text: &str) {
 }
 
 fn endings(folder: &Folder, variables: &str) -> Outcome {
-    let outcome = Program::new(ENDINGS, folder)
+    let outcome = Program::named("endings", folder)
         .set(variables)
         .args(&["return"])
         .run()
@@ -46,9 +45,9 @@ fn files_are_their_owners_alone_whatever_the_umask() {
         for target in registry::recorded() {
             let folder = Folder::new("hostile-umask");
             let out = folder.join("out");
-            let program = Program::in_shell(
+            let program = Program::named_in_shell(
                 &format!("umask {umask}; exec \"$0\" \"$@\""),
-                ENDINGS,
+                "endings",
                 &folder,
             );
             let program = program
@@ -60,17 +59,18 @@ fn files_are_their_owners_alone_whatever_the_umask() {
         }
         let folder = Folder::new("hostile-umask-made");
         let script = format!("umask {umask}; exec \"$0\" \"$@\"");
-        let program = Program::in_shell(&script, ENDINGS, &folder).set("FDR=1 FDR_OUT=made/");
+        let program =
+            Program::named_in_shell(&script, "endings", &folder).set("FDR=1 FDR_OUT=made/");
         let _ = program.args(&["return"]).run().ok();
         assert_eq!(mode(&folder.join("made")) & 0o700, 0o700, "umask {umask}");
         let folder = Folder::new("hostile-umask-ring");
-        let script = format!("umask {umask}; \"$0\" abort; true");
-        let program = Program::in_shell(&script, ENDINGS, &folder);
+        let script = format!("umask {umask}; \"$0\" \"$@\" abort; true");
+        let program = Program::named_in_shell(&script, "endings", &folder);
         let _ = program.set("FDR=1 FDR_CRASH=0").run().ok();
         let rings = folder.ending(".fdr-ring");
         assert_eq!(mode(&rings[0]), 0o600, "umask {umask}");
         let folder = Folder::new("hostile-umask-crash");
-        let program = Program::in_shell(&script, ENDINGS, &folder);
+        let program = Program::named_in_shell(&script, "endings", &folder);
         let _ = program.set("FDR=1").run().ok();
         for file in folder.names() {
             assert_eq!(mode(&folder.join(&file)), 0o600, "umask {umask}: {file}");
@@ -81,8 +81,8 @@ fn files_are_their_owners_alone_whatever_the_umask() {
 #[test]
 fn created_folders_are_private() {
     let folder = Folder::new("hostile-folders");
-    let script = "umask 000; exec \"$0\" return";
-    let program = Program::in_shell(script, ENDINGS, &folder);
+    let script = "umask 000; exec \"$0\" \"$@\" return";
+    let program = Program::named_in_shell(script, "endings", &folder);
     let _ = program.set("FDR=1 FDR_OUT=a/b/ FDR_DIR=c/d/").run().ok();
     for made in ["a", "a/b", "c", "c/d"] {
         assert_eq!(mode(&folder.join(made)) & 0o022, 0, "{made}");
@@ -96,7 +96,7 @@ fn created_folders_are_private() {
 fn names_of_rings_are_not_to_be_guessed() {
     let folder = Folder::new("hostile-guess");
     for _ in 0..3 {
-        let program = Program::in_shell("\"$0\" abort; true", ENDINGS, &folder);
+        let program = Program::named_in_shell("\"$0\" \"$@\" abort; true", "endings", &folder);
         let _ = program.set("FDR=1 FDR_CRASH=0").run().ok();
     }
     let names: BTreeSet<String> = folder
@@ -241,8 +241,8 @@ fn a_folder_behind_a_link_is_a_folder() {
     let folder = Folder::new("hostile-linked");
     fs::create_dir(folder.join("real")).expect("a folder");
     symlink("real", folder.join("linked")).expect("a link");
-    let script = "\"$0\" abort; true";
-    let program = Program::in_shell(script, ENDINGS, &folder);
+    let script = "\"$0\" \"$@\" abort; true";
+    let program = Program::named_in_shell(script, "endings", &folder);
     let _ = program.set("FDR=1 FDR_DIR=linked FDR_CRASH=0").run().ok();
     let rings = fs::read_dir(folder.join("real"))
         .expect("the folder")
@@ -261,12 +261,12 @@ fn programs_with_more_rights_ignore_the_environment() {
         // A loader that obeys prints an error about the missing library.
         let program = Program::new(program, &folder)
             .set("FDR=1 LD_PRELOAD=/no/such.so FDR_LOG=info FDR_OUT=x.fdr");
-        program.args(&[way]).run()
+        program.args(&["endings", way]).run()
     };
     let copy = folder.join("copy");
     // By another program: a file that this one writes could be open in a child of another test's.
     let copied = Command::new("cp")
-        .args([Path::new(ENDINGS), &copy])
+        .args([Path::new(env!("CARGO_BIN_EXE_programs")), &copy])
         .status();
     assert!(copied.expect("cp").success());
     let obeys = run(&copy, "return");

@@ -14,20 +14,19 @@ use fdr_tests::support::trace::Trace;
 use fdr_tests::tool;
 use serde_json::{Value, json};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_identity");
 const TAGS: &str = "shard=3,role=a=b ü";
 
 fn program(folder: &Folder, how: &str) -> Program {
     // The tool is built first, because cargo may link the programs again with it.
     let _ = tool();
-    let program = Program::new(PROGRAM, folder).args(&[how]);
+    let program = Program::named("identity", folder).args(&[how]);
     let program = program.set("FDR=1 FDR_OUT=out/ FDR_DIR=rings/");
     program.env("FDR_TAGS", TAGS)
 }
 
 /// The build id, found in the file without its structure: the head of its note, and then the id.
 fn build_id() -> String {
-    let file = fs::read(PROGRAM).expect("the program");
+    let file = fs::read(env!("CARGO_BIN_EXE_programs")).expect("the program");
     let kind = b"\x03\0\0\0GNU\0";
     let at = file.windows(8).position(|bytes| bytes == kind);
     let Some(at) = at else { return String::new() };
@@ -149,7 +148,7 @@ fn code_says_it_and_variables_win() {
     let folder = Folder::new("identity-code");
     let _ = tool();
     let program = || {
-        Program::new(PROGRAM, &folder)
+        Program::named("identity", &folder)
             .args(&["code"])
             .set("FDR_OUT=out/")
     };
@@ -204,7 +203,8 @@ fn the_tool_shows_it() {
         &"shard=3,role=b",
         &"-o",
         &out,
-        &PROGRAM,
+        &env!("CARGO_BIN_EXE_programs"),
+        &"identity",
         &"exit",
     ]);
     let identity = whole(env!("CARGO_PKG_VERSION"), "shard=3,role=b");

@@ -11,7 +11,7 @@ use fdr_tests::support::program::{Outcome, Program, verify};
 const SUM: &str = "315\n";
 
 fn endings(folder: &Folder, variables: &[(&str, &str)], way: &str) -> Outcome {
-    let mut program = Program::new(env!("CARGO_BIN_EXE_endings"), folder).args(&[way]);
+    let mut program = Program::named("endings", folder).args(&[way]);
     for (name, value) in variables {
         program = program.env(name, value);
     }
@@ -178,7 +178,7 @@ fn other_missing_folders_are_reported_and_not_made() {
     let recorder_lines = outcome.recorder_lines();
     assert_eq!(recorder_lines.len(), 2, "{recorder_lines:?}");
     assert!(
-        recorder_lines[0].contains("/c/d/endings."),
+        recorder_lines[0].contains("/c/d/programs."),
         "{recorder_lines:?}"
     );
     assert!(
@@ -220,7 +220,7 @@ fn no_folder_for_traces() {
 fn limits_of_addresses_are_named() {
     let folder = Folder::new("fault-limits");
     let script = "ulimit -v 500000; exec \"$0\" \"$@\"";
-    let program = Program::in_shell(script, env!("CARGO_BIN_EXE_endings"), &folder);
+    let program = Program::named_in_shell(script, "endings", &folder);
     let outcome = undisturbed(program.args(&["exit"]).set("FDR=1").run(), "exit");
     let messages = outcome.recorder_lines().join("\n");
     let wanted = "the limit of 500000 KiB of addresses leaves 62464 KiB for all rings";
@@ -250,7 +250,7 @@ fn nobody_listens_to_standard_error() {
     let closed = "exec 2>&-; \"$0\" \"$@\"; echo \"code $?\"";
     for variables in ["FDR=1", "FDR=1 FDR_LOG=info FDR_DIR=/proc", "FDR=x,-"] {
         for script in [unread, closed] {
-            let program = Program::in_shell(script, env!("CARGO_BIN_EXE_endings"), &folder);
+            let program = Program::named_in_shell(script, "endings", &folder);
             let outcome = program.args(&["exit"]).set(variables).run();
             let expected = format!("{SUM}code 42\n");
             assert_eq!(

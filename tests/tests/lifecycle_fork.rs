@@ -15,7 +15,7 @@ use fdr_tests::support::trace::Trace;
 const SMALL: &str = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=4M";
 
 fn forks(folder: &Folder, variables: &str, way: &str) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_forks"), folder);
+    let program = Program::named("forks", folder);
     program.set(variables).args(&[way]).run().ok()
 }
 
@@ -45,7 +45,7 @@ fn parents_trace(folder: &Folder) -> Trace {
     let trace = Trace::verified(&folder.only_trace());
     assert_eq!(
         trace.calls().into_iter().collect::<Vec<_>>(),
-        [("forks::work".to_owned(), 20)]
+        [("programs::forks::work".to_owned(), 20)]
     );
     assert_eq!(trace.threads.len(), 1);
     assert_eq!(trace.threads[0].checked_counts().recorded, 40);
@@ -82,13 +82,16 @@ fn a_child_that_goes_on_records_by_itself() {
     assert_eq!(facts::total(&statistics), records, "{child}");
     assert_eq!(statistics.threads.len(), 1, "it has no thread of ours");
     fs::remove_file(folder.join("child")).expect("the child's words");
-    let path = folder.join(&format!("forks.{pid}.1.fdr"));
+    let path = folder.join(&format!("programs.{pid}.1.fdr"));
     assert_eq!(asked_for(&path, &pid), records);
     let trace = Trace::read(&path);
     assert_eq!(trace.threads[0].thread.id.0.to_string(), pid);
     let calls = trace.calls();
     assert_eq!(
-        (calls["forks::work"], calls["forks::childs_work"]),
+        (
+            calls["programs::forks::work"],
+            calls["programs::forks::childs_work"]
+        ),
         (100, 100)
     );
     fs::remove_file(path).expect("the child's trace");
@@ -110,15 +113,17 @@ fn children_may_have_their_own_dumper() {
     fs::remove_file(folder.join("child-ring")).expect("the copy");
     assert_eq!(ring.pid.to_string(), pid);
     assert_eq!(ring.threads[0].edges.len(), 40);
-    let names: Vec<&String> = ring.functions.values().collect();
-    assert_eq!(names.len(), 2, "its ring has the names: {names:?}");
+    for name in ["work", "childs_work"] {
+        let name = format!("programs::forks::{name}");
+        assert!(ring.functions.values().any(|known| *known == name));
+    }
     // `work` and `childs_work`, ten times each; all functions are on.
     assert_eq!(facts::only_line(&child, "records"), ["40"], "{child}");
     assert_eq!(facts::total(&facts::statistics(&child)), 40);
     let of_child: Vec<_> = folder
         .ending(".fdr")
         .into_iter()
-        .filter(|path| path.to_string_lossy().contains(&format!("forks.{pid}.")))
+        .filter(|path| path.to_string_lossy().contains(&format!("programs.{pid}.")))
         .collect();
     // By call and at exit; by signal as well unless the call's dump came first.
     assert!(
@@ -129,7 +134,10 @@ fn children_may_have_their_own_dumper() {
         assert_eq!(asked_for(&path, &pid), 40);
         let calls = Trace::read(&path).calls();
         assert_eq!(
-            (calls["forks::work"], calls["forks::childs_work"]),
+            (
+                calls["programs::forks::work"],
+                calls["programs::forks::childs_work"]
+            ),
             (10, 10)
         );
         fs::remove_file(path).expect("a trace");
@@ -169,12 +177,12 @@ fn children_beside_dumps_neither_hang_nor_interfere() {
     let (gone, left) = recorded.split_at(recorded.len() - 256);
     assert!(gone.len() > 40);
     for (pid, _) in gone {
-        let begin = format!("forks.{pid}.");
+        let begin = format!("programs.{pid}.");
         assert!(!names.iter().any(|name| name.starts_with(&begin)), "{pid}");
     }
     for (pid, records) in left.iter().cloned() {
         // It left without its exit handlers, as if it had been killed.
-        let ring = take(&mut names, &format!("forks.{pid}."), ".fdr-ring");
+        let ring = take(&mut names, &format!("programs.{pid}."), ".fdr-ring");
         let metadata = fs::metadata(folder.join(&ring)).expect("a ring");
         assert!(metadata.blocks() * 512 < 1 << 20, "{metadata:?}");
         let ring = RingFile::read(&folder.join(&ring));
@@ -186,7 +194,7 @@ fn children_beside_dumps_neither_hang_nor_interfere() {
     assert_eq!(names, ["last.fdr"], "{outcome:?}");
     let trace = Trace::verified(&folder.join("last.fdr"));
     assert!(
-        !trace.calls().contains_key("forks::childs_work"),
+        !trace.calls().contains_key("programs::forks::childs_work"),
         "{:?}",
         trace.calls()
     );
@@ -242,7 +250,7 @@ fn forks_in_any_thread_while_others_record() {
     let parent = trace.info.process.expect("a process").to_string();
     let records = outcome.fact("records");
     assert_eq!(asked_for(&folder.join("all.fdr"), &parent), records);
-    assert!(!trace.calls().contains_key("forks::childs_work"));
+    assert!(!trace.calls().contains_key("programs::forks::childs_work"));
 }
 
 #[test]
@@ -253,10 +261,13 @@ fn children_inherit_no_held_lock() {
     let children = children(&outcome);
     assert_eq!(children.len(), 60);
     for (pid, records) in children {
-        let path = folder.join(&format!("forks.{pid}.fdr"));
+        let path = folder.join(&format!("programs.{pid}.fdr"));
         assert_eq!(asked_for(&path, &pid), records);
-        let names = Trace::read(&path).info.functions.len();
-        assert_eq!(names, 2);
+        let functions = Trace::read(&path).info.functions;
+        let own = functions
+            .iter()
+            .filter(|known| known.name.starts_with("programs::forks::"));
+        assert_eq!(own.count(), 2);
     }
 }
 
@@ -271,7 +282,7 @@ fn a_stream_stays_its_parents() {
     assert_eq!(asked_for(&path, &pid), records);
     fs::remove_file(path).expect("the child's trace");
     let trace = Trace::read(&folder.only_trace());
-    assert_eq!(trace.calls()["forks::work"], 20);
+    assert_eq!(trace.calls()["programs::forks::work"], 20);
 }
 
 #[test]
@@ -294,7 +305,7 @@ fn started_programs_are_recorded_apart() {
     let mut processes: Vec<Option<u64>> = Vec::new();
     for path in paths {
         let trace = Trace::verified(&path);
-        assert_eq!(trace.calls()["forks::work"], 20);
+        assert_eq!(trace.calls()["programs::forks::work"], 20);
         processes.push(trace.info.process);
     }
     assert_ne!(processes[0], processes[1]);

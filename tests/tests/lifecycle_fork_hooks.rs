@@ -10,7 +10,7 @@ use fdr_tests::support::ring_file::RingFile;
 use fdr_tests::support::trace::Trace;
 
 fn hooks(folder: &Folder, way: &str) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_forks_hooks"), folder);
+    let program = Program::named("forks_hooks", folder);
     let variables = "FDR_BUFFER=128K FDR_MEMORY=64M";
     program.set(variables).args(&[way]).run().ok()
 }

@@ -10,7 +10,7 @@ use fdr_tests::support::ring_file::RingFile;
 use fdr_tests::support::trace::Trace;
 
 fn odd(folder: &Folder, variables: &str, way: &str) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_forks_odd"), folder);
+    let program = Program::named("forks_odd", folder);
     program.set(variables).args(&[way]).run().ok()
 }
 
@@ -131,8 +131,7 @@ fn a_daemon_is_recorded() {
         let children = outcome.children();
         assert_eq!(children.len(), 2);
         for (pid, records) in children {
-            let trace =
-                Trace::verified(&folder.join(&format!("some/traces/forks_odd.{pid}.1.fdr")));
+            let trace = Trace::verified(&folder.join(&format!("some/traces/programs.{pid}.1.fdr")));
             assert_eq!(trace.info.process, Some(u64::from(pid)));
             assert_eq!(trace.asked_for(), records);
         }

@@ -21,7 +21,7 @@ fn scripted(file: &RingFile, thread: &RingThread) -> Vec<u8> {
         let name = &file.functions[&(edge >> 1)];
         let known = FUNCTIONS
             .iter()
-            .position(|known| *name == format!("exact::{known}"));
+            .position(|known| *name == format!("programs::exact::{known}"));
         2 * known.unwrap_or_else(|| panic!("{name}")) as u8 + (edge & 1) as u8
     };
     thread.edges.iter().map(number).collect()
@@ -30,7 +30,7 @@ fn scripted(file: &RingFile, thread: &RingThread) -> Vec<u8> {
 /// Kills the program after `records` records of its first thread, and checks the ring.
 fn kill_after(records: u64, variables: &str) {
     let folder = Folder::new("kill");
-    let program = endless::start(env!("CARGO_BIN_EXE_exact"), &folder, variables);
+    let program = endless::start(&folder, variables);
     until("records of every thread", || {
         let all = (0..4).all(|place| surely_made(&folder, place) > 0);
         (all && surely_made(&folder, 0) >= records).then_some(())
@@ -95,7 +95,7 @@ fn full_mode_keeps_the_oldest_records() {
 fn ring_files_are_private_and_removed() {
     let folder = Folder::new("kill-private");
     fs::create_dir(folder.join("rings")).expect("a folder");
-    let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
+    let mut program = Program::named("steady", &folder)
         .set("FDR=1 FDR_DIR=rings/ FDR_BUFFER=256K")
         .start();
     assert_eq!(program.line(), "ready");
@@ -105,7 +105,7 @@ fn ring_files_are_private_and_removed() {
         .expect("a name")
         .to_string_lossy()
         .into_owned();
-    let start = format!("steady.{}.", program.id());
+    let start = format!("programs.{}.", program.id());
     assert!(
         name.starts_with(&start) && name.ends_with(".fdr-ring"),
         "{name}"
@@ -123,7 +123,7 @@ fn ring_files_are_private_and_removed() {
 #[test]
 fn the_file_is_not_larger_than_the_budget() {
     let folder = Folder::new("kill-budget");
-    let mut program = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+    let mut program = Program::named("crowd", &folder)
         .set("FDR=1 FDR_BUFFER=128K FDR_MEMORY=2M")
         .args(&["short", "2000", "25"])
         .start();
@@ -163,15 +163,25 @@ fn the_file_is_not_larger_than_the_budget() {
 fn the_function_table_grows_with_the_ring() {
     // The table is written before the first record, and complete at any moment after it.
     let folder = Folder::new("kill-functions");
-    let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
+    let mut program = Program::named("steady", &folder)
         .set("FDR=1 FDR_BUFFER=128K")
         .start();
     assert_eq!(program.line(), "ready");
     let ring = folder.ending(".fdr-ring").remove(0);
     program.stop();
     let file = RingFile::read(&ring);
-    let mut names: Vec<&String> = file.functions.values().collect();
-    names.sort();
-    assert_eq!(names, ["steady::fib", "steady::mix", "steady::step"]);
+    let names = file.functions.values().map(String::as_str);
+    let mut names: Vec<&str> = names
+        .filter(|name| name.starts_with("programs::steady::"))
+        .collect();
+    names.sort_unstable();
+    assert_eq!(
+        names,
+        [
+            "programs::steady::fib",
+            "programs::steady::mix",
+            "programs::steady::step"
+        ]
+    );
     program.signal("KILL");
 }

@@ -15,7 +15,7 @@ use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::{Value, json};
 
 fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
-    let program = Program::new(env!("CARGO_BIN_EXE_locks"), folder);
+    let program = Program::named("locks", folder);
     program.set(variables).args(&[scenario])
 }
 
@@ -165,7 +165,8 @@ fn waits_name_lock_holder_and_its_function() {
         let folder = Folder::new("locks-mutex");
         let trace = record(&folder, variables, "mutex");
         let turns = ["flush", "inner", "flush", "flush", "inner"];
-        let wanted = turns.map(|turn| lock("queue", "locks", &format!("locks::{turn}")));
+        let wanted =
+            turns.map(|turn| lock("queue", "programs", &format!("programs::locks::{turn}")));
         assert_eq!(waits(&trace, "waiter"), wanted, "{variables}");
         let report = json_of(&["report", "--json"], &folder.only_trace());
         let rows = report["waits"].as_array().expect("rows");
@@ -181,7 +182,8 @@ fn waits_name_lock_holder_and_its_function() {
         holders.sort_by_key(|holder| holder["function"].as_str().map(str::to_owned));
         let names = holders.iter();
         let names: Vec<_> = names.map(|row| (&row["function"], &row["waits"])).collect();
-        let [flush, inner] = ["locks::flush", "locks::inner"].map(|name| json!(name));
+        let [flush, inner] =
+            ["programs::locks::flush", "programs::locks::inner"].map(|name| json!(name));
         assert_eq!(names, [(&flush, &json!(3)), (&inner, &json!(2))]);
         let shares = holders.iter().map(|row| row["share"].as_f64());
         let shares: f64 = shares.map(|share| share.expect("a share")).sum();
@@ -191,7 +193,7 @@ fn waits_name_lock_holder_and_its_function() {
         let row = text.lines().find(|line| line.contains("queue (lock)"));
         let row = row.unwrap_or_else(|| panic!("{text}"));
         assert!(
-            row.contains("locks::flush") && row.contains("locks::inner"),
+            row.contains("programs::locks::flush") && row.contains("programs::locks::inner"),
             "{row}"
         );
     }
@@ -201,7 +203,7 @@ fn waits_name_lock_holder_and_its_function() {
 fn holders_functions_are_never_guessed() {
     let folder = Folder::new("locks-unkept");
     let trace = record(&folder, "FDR=* FDR_KEEP=0", "mutex");
-    let wanted = [(); 5].map(|()| lock("queue", "locks", ""));
+    let wanted = [(); 5].map(|()| lock("queue", "programs", ""));
     assert_eq!(waits(&trace, "waiter"), wanted);
     let report = json_of(&["report", "--json"], &folder.only_trace());
     let holders = json!([{"function": null, "waits": 5, "share": 1.0}]);
@@ -216,14 +218,14 @@ fn holders_functions_are_never_guessed() {
 #[test]
 fn a_filter_of_functions_leaves_no_wait_out() {
     let folder = Folder::new("locks-filter");
-    let trace = record(&folder, "FDR=locks::flush", "mutex");
+    let trace = record(&folder, "FDR=programs::locks::flush", "mutex");
     let turns = ["flush", "", "flush", "flush", ""];
     let functions = turns.map(|turn| match turn {
         "" => String::new(),
-        turn => format!("locks::{turn}"),
+        turn => format!("programs::locks::{turn}"),
     });
     // The thread has calls of one function, and none while it is in the others.
-    let wanted = functions.map(|function| lock("queue", "locks", &function));
+    let wanted = functions.map(|function| lock("queue", "programs", &function));
     assert_eq!(waits(&trace, "waiter"), wanted);
 }
 
@@ -231,11 +233,11 @@ fn a_filter_of_functions_leaves_no_wait_out() {
 fn writers_and_the_only_reader_are_holders() {
     let folder = Folder::new("locks-rwlock");
     let trace = record(&folder, "FDR=*", "rwlock");
-    let of_reader = [lock("routes", "locks", "locks::flush")];
+    let of_reader = [lock("routes", "programs", "programs::locks::flush")];
     assert_eq!(waits(&trace, "reader"), of_reader);
     // Two readers: none of them is named.
     let of_writers = [
-        lock("routes", "locks", "locks::inner"),
+        lock("routes", "programs", "programs::locks::inner"),
         lock("routes", "", ""),
     ];
     assert_eq!(waits(&trace, "writer"), of_writers);
@@ -247,7 +249,7 @@ fn conditions_name_notifiers_and_channels_have_names() {
     let trace = record(&folder, "FDR=*", "condition");
     let wanted = State {
         reason: reason::CONDITION,
-        ..lock("filled", "locks", "")
+        ..lock("filled", "programs", "")
     };
     assert_eq!(waits(&trace, "waiter"), [wanted]);
     let folder = Folder::new("locks-channel");
@@ -262,7 +264,7 @@ fn conditions_name_notifiers_and_channels_have_names() {
     };
     let (name, line) = sender.name.split_once(" (").expect("a place");
     assert_eq!((name, sender.reason), ("SyncSender<u32>", reason::CHANNEL));
-    assert!(line.contains("src/bin/locks.rs:"), "{line}");
+    assert!(line.contains("src/bin/programs/locks.rs:"), "{line}");
 }
 
 /// What `fdr state` and `fdr report` say of threads that wait: thread, lock, holder, and what that is in.
@@ -288,7 +290,7 @@ fn deadlocks_show_in_every_kind_of_trace() {
         assert_eq!(running.line(), "ready");
         let first = match variables.contains("KEEP=0") {
             true => "",
-            false => "locks::first",
+            false => "programs::locks::first",
         };
         let wanted = [
             ["audit", "accounts", "pay", first].map(str::to_owned),
@@ -332,10 +334,13 @@ fn deadlocks_show_in_every_kind_of_trace() {
     assert!(name.starts_with("Mutex<u8> ("), "{name}");
     assert_eq!(
         [thread, holder, function],
-        ["once more", "once more", "locks::twice"]
+        ["once more", "once more", "programs::locks::twice"]
     );
     let text = fdr(&["report".as_ref(), trace.as_os_str()]);
-    assert!(text.contains("held by itself in locks::twice"), "{text}");
+    assert!(
+        text.contains("held by itself in programs::locks::twice"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -365,7 +370,7 @@ pub(crate) fn check_quiet(name: &str, program: ProgramOf, locks: &[&str]) {
         let _ = program(&folder, variables, "quiet").run().ok();
         let trace = Trace::verified(&folder.only_trace());
         assert!(trace.threads.iter().all(|lane| lane.notes.is_empty()));
-        assert_eq!(trace.calls()[&format!("{name}::short")], 1);
+        assert_eq!(trace.calls()[&format!("programs::{name}::short")], 1);
         let names = trace.names();
         assert!(!locks.iter().any(|lock| names.contains(lock)), "{names:?}");
     }

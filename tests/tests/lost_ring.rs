@@ -11,13 +11,11 @@ use fdr_tests::support::trace::Trace;
 /// What the program prints without the recorder.
 fn untraced(arguments: &[&str]) -> Outcome {
     let folder = Folder::new("lost-untraced");
-    Program::new(env!("CARGO_BIN_EXE_cut_ring"), &folder)
-        .args(arguments)
-        .run()
+    Program::named("cut_ring", &folder).args(arguments).run()
 }
 
 fn run(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_cut_ring"), folder).args(arguments);
+    let program = Program::named("cut_ring", folder).args(arguments);
     program.set(variables).run()
 }
 
@@ -86,7 +84,7 @@ fn zeroed_rings_say_what_is_missing() {
         "{outcome:?}"
     );
     let trace = Trace::read(&folder.path().join("t.fdr"));
-    let counts = trace.thread("cut_ring").checked_counts();
+    let counts = trace.thread("programs").checked_counts();
     assert!(counts.overwritten > 0, "{counts:?}");
 }
 

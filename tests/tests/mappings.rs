@@ -16,7 +16,7 @@ const HEAD: u64 = 2 << 20;
 const TOTALS: u64 = 2 * CHUNK;
 
 fn run(folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_mapped"), folder);
+    let program = Program::named("mapped", folder);
     program.set(variables).args(arguments).run().ok()
 }
 
@@ -121,14 +121,13 @@ fn valgrind_finds_no_leak_and_ends() {
         return;
     };
     let folder = Folder::new("mapped-valgrind");
-    let program = env!("CARGO_BIN_EXE_mapped");
     let outcome = Program::new(valgrind, &folder)
         .args(&[
             "--leak-check=full",
             "--error-exitcode=99",
             "--errors-for-leak-kinds=definite",
         ])
-        .args(&[program, "4"])
+        .args(&[env!("CARGO_BIN_EXE_programs"), "mapped", "4"])
         .set("FDR=1")
         .run()
         .ok();

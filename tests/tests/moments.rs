@@ -10,7 +10,7 @@ use fdr_tests::support::program::{Program, Running, fdr, verify};
 use serde_json::Value;
 
 fn start(folder: &Folder, variables: &str) -> Running {
-    let program = Program::new(env!("CARGO_BIN_EXE_controlled"), folder);
+    let program = Program::named("controlled", folder);
     let program = program.set("FDR=1 FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/ FDR_SIGNAL=none");
     let mut running = program.set(variables).start();
     assert_eq!(running.line(), "ready");

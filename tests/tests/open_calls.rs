@@ -17,7 +17,7 @@ use serde_json::Value;
 const PAUSE_MS: u64 = 200;
 
 fn start(folder: &Folder, variables: &str, arguments: &[&str], line: &str) -> Running {
-    let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), folder);
+    let program = Program::named("open_calls", folder);
     fs::create_dir(folder.join("rings")).expect("a folder");
     let program = program.env("FDR_DIR", "rings/");
     let mut running = program.set(variables).args(arguments).start();
@@ -56,7 +56,7 @@ fn agreed(path: &Path) -> u64 {
     let open = report["open_calls"].as_array().expect("open calls");
     assert_eq!(open.len(), 1, "{open:?}");
     let open = &open[0];
-    assert_eq!(open["function"], "open_calls::apply");
+    assert_eq!(open["function"], "programs::open_calls::apply");
     assert_eq!(open["thread_name"], "worker-3");
     assert_eq!(
         (&open["depth"], &open["entered"]),
@@ -65,22 +65,22 @@ fn agreed(path: &Path) -> u64 {
     let open_ns = number(&open["open_ns"]);
     let same = |ns: u64| assert!(ns.abs_diff(open_ns) <= 1, "{ns} ns, {open_ns} ns");
 
-    let apply = function(&report, "open_calls::apply").expect("apply");
+    let apply = function(&report, "programs::open_calls::apply").expect("apply");
     same(number(&apply["total_ns"]));
     assert_eq!(apply["clipped"], 1, "{}", report["format"]);
     let self_ns = number(&apply["self_ns"]);
 
     let folded = answer(&["flame"], path);
-    let line = folded
-        .lines()
-        .find_map(|line| line.strip_prefix("open_calls::serve;open_calls::apply;[open] "));
+    let line = folded.lines().find_map(|line| {
+        line.strip_prefix("programs::open_calls::serve;programs::open_calls::apply;[open] ")
+    });
     assert_eq!(line, Some(&*self_ns.to_string()), "{folded}");
 
     let state = json(&["state", "--json"], path);
     let attributes = state["attributes"].as_array().expect("attributes");
     let apply = attributes
         .iter()
-        .find(|attribute| attribute["value"] == "open_calls::apply")
+        .find(|attribute| attribute["value"] == "programs::open_calls::apply")
         .unwrap_or_else(|| panic!("apply in {attributes:?}"));
     let ns = |value: &Value| value.as_i64().unwrap_or_else(|| panic!("{value}"));
     same(ns(&state["time_ns"]).abs_diff(ns(&apply["since_ns"])));
@@ -129,7 +129,7 @@ fn a_hang_is_seen_by_a_dump() {
     );
     for command in ["report", "info"] {
         let text = answer(&[command], &path);
-        let wanted = "when it was dumped: open_calls::apply in worker-3 for ";
+        let wanted = "when it was dumped: programs::open_calls::apply in worker-3 for ";
         assert!(text.contains(wanted), "{text}");
     }
     let _ = program.end().ok();
@@ -183,7 +183,7 @@ fn hangs_show_after_a_kill() {
     assert!(open_ns >= PAUSE_MS * 1_000_000, "{open_ns} ns");
     let text = answer(&["report"], &only_ring(&folder));
     assert!(
-        text.contains("open when it was killed: open_calls::apply in worker-3 for "),
+        text.contains("open when it was killed: programs::open_calls::apply in worker-3 for "),
         "{text}"
     );
 }
@@ -203,7 +203,7 @@ fn hangs_show_in_streams() {
     for target in registry::recorded() {
         let folder = Folder::new("open-stream");
         let variables = "FDR=1 FDR_MODE=stream FDR_OUT=trace";
-        let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), &folder);
+        let program = Program::named("open_calls", &folder);
         let program = program.set(variables).env("FDR_FORMAT", target.name);
         let pause = PAUSE_MS.to_string();
         let mut program = program.args(&["leave", &pause]).start();
@@ -219,7 +219,7 @@ fn hangs_show_in_streams() {
 #[test]
 fn panics_are_named_and_come_first() {
     let folder = Folder::new("open-panic");
-    let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), &folder);
+    let program = Program::named("open_calls", &folder);
     let program = program.set("FDR=1 FDR_PANIC=1").env("FDR_OUT", "%n.fdr");
     let outcome = program.args(&["panic"]).run().ok();
     assert_eq!(outcome.stdout, "true\n");
@@ -231,7 +231,8 @@ fn panics_are_named_and_come_first() {
     assert_eq!(trace.info.failed_thread(), Some(thrower));
     assert_eq!(trace.names()[0], "worker-3");
     let reason = &trace.info.reason;
-    let begin = format!("panic in thread {thrower} (worker-3) at tests/src/bin/open_calls.rs:");
+    let begin =
+        format!("panic in thread {thrower} (worker-3) at tests/src/bin/programs/open_calls.rs:");
     let end = ": index out of bounds: the len is 1 but the index is 1";
     assert!(
         reason.starts_with(&begin) && reason.ends_with(end),
@@ -258,7 +259,7 @@ fn panics_are_named_and_come_first() {
 #[test]
 fn a_panic_may_say_anything() {
     let folder = Folder::new("open-odd-panic");
-    let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), &folder);
+    let program = Program::named("open_calls", &folder);
     let program = program.set("FDR=1 FDR_PANIC=1").env("FDR_OUT", "%n.fdr");
     let outcome = program.args(&["panic-oddly"]).run().ok();
     assert_eq!(outcome.stdout, "true\ntrue\n");
@@ -292,20 +293,24 @@ fn differing_windows_are_reported_and_can_be_cut() {
     let note = report["window_note"].as_str().expect("windows differ");
     let wanted = format!("older records of busy (thread {busy}) are overwritten");
     assert!(note.contains(&wanted), "{note}");
-    assert!(function(&report, "open_calls::early").is_some());
+    assert!(function(&report, "programs::open_calls::early").is_some());
     for command in [&["report", "--window"][..], &["info"]] {
         assert!(answer(command, &path).contains(note), "{command:?}");
     }
     // Only `busy` has records of the end.
     let common = json(&["report", "--json", "--common"], &path);
-    assert!(function(&common, "open_calls::early").is_none(), "{common}");
-    let calls =
-        |report: &Value| number(&function(report, "open_calls::late").expect("it")["calls"]);
+    assert!(
+        function(&common, "programs::open_calls::early").is_none(),
+        "{common}"
+    );
+    let calls = |report: &Value| {
+        number(&function(report, "programs::open_calls::late").expect("it")["calls"])
+    };
     assert_eq!(calls(&common), calls(&report));
     let folded = answer(&["flame"], &path);
-    assert!(folded.contains("open_calls::early"));
+    assert!(folded.contains("programs::open_calls::early"));
     let folded = answer(&["flame", "--common"], &path);
-    assert!(!folded.contains("open_calls::early"), "{folded}");
+    assert!(!folded.contains("programs::open_calls::early"), "{folded}");
     // Each thread's window.
     for thread in report["threads"].as_array().expect("threads") {
         let (first, last) = (number(&thread["first_ns"]), number(&thread["last_ns"]));
@@ -327,7 +332,7 @@ fn differing_windows_are_reported_and_can_be_cut() {
         1,
         "{state}"
     );
-    assert!(state.contains("open_calls::early"), "{state}");
+    assert!(state.contains("programs::open_calls::early"), "{state}");
     let state = json(&["state", "--at", "start", "--json"], &path);
     assert_eq!(state["overwritten"][0]["thread"], busy.0);
     let state = answer(&["state"], &path);
@@ -340,7 +345,10 @@ fn begin_is_known(path: &Path) {
     verify(path);
     let report = json(&["report", "--json", "--window"], path);
     let inner = &report["open_calls"][0];
-    assert_eq!(inner["function"], "open_calls::inner", "{report:#}");
+    assert_eq!(
+        inner["function"], "programs::open_calls::inner",
+        "{report:#}"
+    );
     assert_eq!(
         (&inner["depth"], &inner["entered"]),
         (&2.into(), &true.into())
@@ -357,7 +365,10 @@ fn begin_is_known(path: &Path) {
             .as_i64()
             .expect("a time")
     };
-    let (outer, inner) = (since("open_calls::outer"), since("open_calls::inner"));
+    let (outer, inner) = (
+        since("programs::open_calls::outer"),
+        since("programs::open_calls::inner"),
+    );
     let last = state["time_ns"].as_i64().expect("a time");
     assert!(
         outer <= inner && last - inner > records_ns as i64,
@@ -365,7 +376,7 @@ fn begin_is_known(path: &Path) {
     );
     let replay = answer(&["replay", "-n", "3"], path);
     assert!(
-        replay.contains("open_calls::inner   [open for "),
+        replay.contains("programs::open_calls::inner   [open for "),
         "{replay}"
     );
 }

@@ -8,7 +8,6 @@ use std::os::unix::process::ExitStatusExt;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
 
-const ENDINGS: &str = env!("CARGO_BIN_EXE_endings");
 const STEADFAST: &str = env!("CARGO_BIN_EXE_steadfast");
 
 /// The names in /dev that are a recorder's, or made of the output's.
@@ -16,7 +15,7 @@ fn in_dev() -> BTreeSet<String> {
     let entries = fs::read_dir("/dev").expect("/dev");
     let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
     let names = entries.map(|entry| name(entry.expect("an entry")));
-    let parts = ["fdr", "endings", "steadfast", "null.", "full.", "stdout."];
+    let parts = ["fdr", "programs", "steadfast", "null.", "full.", "stdout."];
     names
         .filter(|name| parts.iter().any(|part| name.contains(part)))
         .collect()
@@ -135,7 +134,7 @@ fn a_link_to_an_open_file_stays_one() {
 fn folders_as_outputs_stay_folders() {
     let folder = Folder::new("output-folder");
     fs::create_dir(folder.join("there")).expect("a folder");
-    let program = Program::new(ENDINGS, &folder).args(&["return"]);
+    let program = Program::named("endings", &folder).args(&["return"]);
     let outcome = program.set("FDR=1 FDR_OUT=there").run().ok();
     assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
     assert_eq!(fs::read_dir(folder.join("there")).expect("it").count(), 1);

@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::locks::{State, check_busy, check_quiet, json_of, lock, waiting, waits};
 
 fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
-    let program = Program::new(env!("CARGO_BIN_EXE_parking_locks"), folder);
+    let program = Program::named("parking_locks", folder);
     program.set(variables).args(&[scenario])
 }
 
@@ -27,8 +27,8 @@ fn record(scenario: &str, variables: &str) -> (Folder, Trace) {
 
 /// Checks that the one thread with the name `thread` has one wait: for the lock `name`, whose holder was in `function`.
 fn one_wait(trace: &Trace, thread: &str, name: &str, function: &str) {
-    let function = format!("parking_locks::{function}");
-    let wanted = [lock(name, "parking_locks", &function)];
+    let function = format!("programs::parking_locks::{function}");
+    let wanted = [lock(name, "programs", &function)];
     assert_eq!(waits(trace, thread), wanted, "{thread}");
 }
 
@@ -37,8 +37,13 @@ fn waits_name_lock_holder_and_its_function() {
     for variables in ["FDR=*", "FDR=* FDR_KEEP=1ns", "FDR=* FDR_CLOCK=monotonic"] {
         let (folder, trace) = record("mutex", variables);
         let turns = ["flush", "inner", "flush", "flush", "inner"];
-        let wanted =
-            turns.map(|turn| lock("queue", "parking_locks", &format!("parking_locks::{turn}")));
+        let wanted = turns.map(|turn| {
+            lock(
+                "queue",
+                "programs",
+                &format!("programs::parking_locks::{turn}"),
+            )
+        });
         assert_eq!(waits(&trace, "waiter"), wanted, "{variables}");
         let report = json_of(&["report", "--json"], &folder.only_trace());
         let row = &report["waits"][0];
@@ -61,7 +66,10 @@ fn every_kind_of_lock_knows_its_holder() {
     };
     let (name, line) = unnamed.name.split_once(" (").expect("a place");
     assert_eq!(name, "Mutex<Vec<u8>>");
-    assert!(line.contains("src/bin/parking_locks.rs:"), "{line}");
+    assert!(
+        line.contains("src/bin/programs/parking_locks.rs:"),
+        "{line}"
+    );
     let (_folder, trace) = record("mapped", "FDR=*");
     one_wait(&trace, "waiter", "pair", "flush");
 }
@@ -88,7 +96,7 @@ fn conditions_name_notifiers_and_restore_holders() {
     let (_folder, trace) = record("condition", "FDR=*");
     let wanted = State {
         reason: reason::CONDITION,
-        ..lock("filled", "parking_locks", "")
+        ..lock("filled", "programs", "")
     };
     assert_eq!(waits(&trace, "waiter"), [wanted]);
     let [next] = &waits(&trace, "next")[..] else {
@@ -97,20 +105,20 @@ fn conditions_name_notifiers_and_restore_holders() {
     assert!(next.name.starts_with("Mutex<bool> ("), "{next:?}");
     assert_eq!(
         (next.holder.as_str(), next.function.as_str()),
-        ("waiter", "parking_locks::flush")
+        ("waiter", "programs::parking_locks::flush")
     );
 }
 
 #[test]
 fn timed_out_waits_have_both_notes() {
     let (_folder, trace) = record("timeout", "FDR=*");
-    let wanted = [lock("queue", "parking_locks", "")];
+    let wanted = [lock("queue", "programs", "")];
     assert_eq!(waits(&trace, "waiter"), wanted);
     for lane in &trace.threads {
         match lane.thread.name.as_str() {
             "waiter" => {}
             // An attempt without time may leave a wait of that time.
-            "parking_locks" => assert!(lane.notes.len() <= 2),
+            "programs" => assert!(lane.notes.len() <= 2),
             _ => assert_eq!(lane.notes.len(), 0, "{:?}", lane.thread),
         }
     }
@@ -129,7 +137,7 @@ fn a_deadlock_is_seen_while_it_lasts() {
     let folder = Folder::new("parking-locks-deadlock");
     let mut running = program(&folder, "FDR=* FDR_DIR=rings/", "deadlock").start();
     assert_eq!(running.line(), "ready");
-    let both = "parking_locks::both";
+    let both = "programs::parking_locks::both";
     let wanted = [
         ["audit", "accounts", "pay", both].map(str::to_owned),
         ["pay", "journal", "audit", both].map(str::to_owned),

@@ -11,7 +11,7 @@ use fdr_tests::support::program::{Outcome, Program, fdr};
 use fdr_tests::support::trace::Trace;
 
 fn run(program: &str, folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
-    let program = Program::new(program, folder).set("FDR=1").set(variables);
+    let program = Program::named(program, folder).set("FDR=1").set(variables);
     program.args(arguments).run().ok()
 }
 
@@ -52,7 +52,10 @@ fn handlers_are_whole(trace: &Trace) {
     const HANDLER: [&str; 4] = ["outer in", "inner in", "inner out", "outer out"];
     let edge = |edge: &u32| {
         let way = if edge & 1 == 0 { "in" } else { "out" };
-        format!("{} {way}", &trace.name_of(*edge)["handlers::".len()..])
+        format!(
+            "{} {way}",
+            &trace.name_of(*edge)["programs::handlers::".len()..]
+        )
     };
     let edges: Vec<String> = trace.threads[0].edges.iter().map(edge).collect();
     let is_begin = |edge: &String| edge.starts_with("work") || edge == HANDLER[0];
@@ -76,19 +79,17 @@ fn a_timers_handler_calls_traced_functions() {
         "FDR_BUFFER=256K FDR_CLOCK=monotonic",
     ] {
         let folder = Folder::new("record-timer");
-        let outcome = run(
-            env!("CARGO_BIN_EXE_handlers"),
-            &folder,
-            variables,
-            &["timer"],
-        );
+        let outcome = run("handlers", &folder, variables, &["timer"]);
         let (worked, handled) = (outcome.fact("worked"), outcome.fact("handled"));
         assert!(handled >= 1000, "{variables}: {handled}");
         let trace = checked(&folder, &outcome, worked + handled);
         assert_eq!(trace.threads.len(), 1, "{variables}");
         if !variables.contains("full") {
             let calls = trace.calls();
-            assert!(calls["handlers::outer"] > 0, "{variables}: {calls:?}");
+            assert!(
+                calls["programs::handlers::outer"] > 0,
+                "{variables}: {calls:?}"
+            );
             // A handler's records are there together or not at all, unless short calls leave none.
             if trace.threads[0].checked_counts().summarised == 0 {
                 handlers_are_whole(&trace);
@@ -109,12 +110,7 @@ fn a_timers_handler_calls_traced_functions() {
 fn handlers_come_in_the_midst_of_first_records() {
     let folder = Folder::new("record-first");
     let variables = "FDR_BUFFER=128K FDR_MEMORY=8M";
-    let outcome = run(
-        env!("CARGO_BIN_EXE_handlers"),
-        &folder,
-        variables,
-        &["first-records"],
-    );
+    let outcome = run("handlers", &folder, variables, &["first-records"]);
     let (worked, handled) = (outcome.fact("worked"), outcome.fact("handled"));
     assert_eq!(worked, 2000);
     let _ = checked(&folder, &outcome, worked + handled);
@@ -124,12 +120,7 @@ fn handlers_come_in_the_midst_of_first_records() {
 fn destructors_of_threads_call_traced_functions() {
     let folder = Folder::new("record-destructors");
     let variables = "FDR_BUFFER=128K";
-    let outcome = run(
-        env!("CARGO_BIN_EXE_crowd"),
-        &folder,
-        variables,
-        &["destructors"],
-    );
+    let outcome = run("crowd", &folder, variables, &["destructors"]);
     // Rust's destructor of each thread, 1 to 4 rounds of the C library's, and 15 ordinary calls.
     let calls = outcome.fact("calls");
     assert_eq!(calls, 20 + 50 + 15);
@@ -140,7 +131,7 @@ fn destructors_of_threads_call_traced_functions() {
     let trace = checked(&folder, &outcome, calls);
     assert!(trace.threads.len() == 20, "{:?}", trace.names());
     assert!(
-        trace.calls()["crowd::last_work"] >= 50,
+        trace.calls()["programs::crowd::last_work"] >= 50,
         "{:?}",
         trace.calls()
     );
@@ -153,12 +144,12 @@ fn destructors_of_threads_call_traced_functions() {
 #[test]
 fn threads_that_rust_did_not_make() {
     let folder = Folder::new("record-foreign");
-    let outcome = run(env!("CARGO_BIN_EXE_crowd"), &folder, "", &["foreign"]);
+    let outcome = run("crowd", &folder, "", &["foreign"]);
     assert_eq!(outcome.fact("calls"), 400);
     let trace = checked(&folder, &outcome, 400);
     assert_eq!(
         trace.names(),
-        ["crowd"; 4],
+        ["programs"; 4],
         "they are called as the program"
     );
     assert!(trace.threads.iter().all(|lane| lane.edges.len() == 200));

@@ -48,7 +48,7 @@ fn handlers_that_record(seed: u64) {
         "FDR_BUFFER=4M",
     ] {
         let folder = Folder::new("record-stepped");
-        let program = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder);
+        let program = Program::named("stepped", &folder);
         let outcome = program
             .set("FDR=1")
             .set(variables)
@@ -83,7 +83,7 @@ fn handlers_record_events_at_every_instruction() {
 fn handlers_that_record_events(cases: &[&str]) {
     for variables in cases {
         let folder = Folder::new("record-stepped-events");
-        let program = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder);
+        let program = Program::named("stepped", &folder);
         let outcome = program
             .set("FDR=1 FDR_BUFFER=16M")
             .set(variables)
@@ -119,7 +119,7 @@ pub(crate) fn has_each_event(stdout: &str, folder: &Folder, others: u64) {
     // None is there twice, and none is mixed with another one.
     let mut numbers = std::collections::BTreeSet::new();
     for event in &events {
-        let rest = event.split_once("steps::event 0 0 number=");
+        let rest = event.split_once("stepped::event 0 0 number=");
         let rest = rest.and_then(|(_, rest)| rest.split_once(" text=\""));
         let (number, text) = rest.expect(event);
         let text = text.strip_suffix('"').expect(event);
@@ -134,7 +134,7 @@ pub(crate) fn has_each_event(stdout: &str, folder: &Folder, others: u64) {
 fn handlers_poll_tasks_at_every_instruction() {
     for variables in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("record-stepped-tasks");
-        let program = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder);
+        let program = Program::named("stepped", &folder);
         let outcome = program
             .set("FDR=1 FDR_BUFFER=64M")
             .set(variables)
@@ -165,7 +165,7 @@ pub(crate) fn has_each_task(stdout: &str, folder: &Folder, others: u64, has_tota
     }
     let around = ended.values().filter(|name| {
         let name = trace.name_of(**name << 1);
-        name.ends_with("::steps::around")
+        name.ends_with("::stepped::around")
     });
     let (around, wanted) = (around.count() as u64, fact("tasks"));
     let lanes = trace.threads.iter();
@@ -204,8 +204,8 @@ impl Sink for Places {
         for call in calls {
             let name = &self.info.function(call.function).expect("a name").name;
             let whose = match name.as_str() {
-                "stepped::steps::step" => 0,
-                "stepped::steps::handle" => 1,
+                "programs::stepped::step" => 0,
+                "programs::stepped::handle" => 1,
                 _ => continue,
             };
             // What a writer added has no CPU.
@@ -240,7 +240,7 @@ fn handlers_on_another_cpu(seed: u32) {
     }
     for variables in ["FDR_CLOCK=rdtsc", "FDR_CLOCK=rdtscp"] {
         let folder = Folder::new("record-apart");
-        let _ = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder)
+        let _ = Program::named("stepped", &folder)
             // By default each record reads the clock.
             .set("FDR=1 FDR_KEEP=0 FDR_BUFFER=4M")
             .set(variables)

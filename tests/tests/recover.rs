@@ -22,7 +22,7 @@ use serde_json::Value;
 fn start(folder: &Folder, records: u64, variables: &str) -> Running {
     // Built before, not beside a program that takes all there is of the processors.
     let _ = tool();
-    let program = endless::start(env!("CARGO_BIN_EXE_exact"), folder, variables);
+    let program = endless::start(folder, variables);
     until("records of every thread", || {
         let all = (0..THREADS.len()).all(|place| surely_made(folder, place) > records);
         all.then_some(())
@@ -59,10 +59,7 @@ fn follows_script(trace: &Trace, lane: &Lane, seed: u64) -> u64 {
     let edges = Script::new(seed, u64::MAX).edges(made);
     let expected = &edges[counts.overwritten as usize..];
     let name = &lane.thread.name;
-    assert!(
-        trace.scripted(lane, "exact") == expected,
-        "{name}: {counts:?}"
-    );
+    assert!(trace.scripted(lane) == expected, "{name}: {counts:?}");
     made
 }
 
@@ -85,7 +82,7 @@ fn recovered(records: u64, variables: &str, to: &str) {
     verify(&trace);
     let trace = Trace::read(&trace);
     assert_eq!(trace.info.reason, "killed");
-    assert_eq!(trace.info.program, "exact");
+    assert_eq!(trace.info.program, "programs");
     assert_eq!(trace.info.process, Some(u64::from(pid)));
     assert_eq!(trace.threads.len(), THREADS.len());
     for (place, (name, seed)) in THREADS.into_iter().enumerate() {
@@ -171,7 +168,7 @@ fn snapshots_at_full_speed(variables: &str) {
     fs::remove_file(&ring).expect("it may be removed");
     let output = run(&folder, &["dump", &pid].map(OsStr::new));
     assert!(output.status.success(), "{output:?}");
-    verify(&folder.join(&format!("exact.{pid}.snapshot-1.fdr")));
+    verify(&folder.join(&format!("programs.{pid}.snapshot-1.fdr")));
     let several = ["dump", &pid, "--every", "0.01", "--count", "3", "-q"].map(OsStr::new);
     let output = run(&folder, &several);
     assert_eq!(
@@ -221,7 +218,7 @@ fn memory_only_rings_cannot_be_had() {
     let _ = tool();
     let folder = Folder::new("snapshot-memory");
     fs::write(folder.join("file"), "no folder").expect("a file");
-    let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
+    let mut program = Program::named("steady", &folder)
         .set("FDR=1 FDR_DIR=file/none FDR_BUFFER=256K")
         .start();
     assert_eq!(program.line(), "ready");
@@ -289,7 +286,7 @@ fn processes_are_found_by_their_memory() {
     fs::create_dir(&rings).expect("a folder");
     // One in the making is passed over.
     fs::write(folder.join("a.fdr-ring"), [0; 8192]).expect("a file");
-    let mut program = Program::new(env!("CARGO_BIN_EXE_leaderless"), &folder)
+    let mut program = Program::named("leaderless", &folder)
         .args(&["a.fdr-ring"])
         .set("FDR=1 FDR_BUFFER=256K")
         .env("FDR_DIR", "ri\nngs")
@@ -396,7 +393,7 @@ fn listed_path(folder: &Folder) -> PathBuf {
 #[test]
 fn rings_clock_rates_equal_those_of_dumps() {
     let folder = Folder::new("recover-rate");
-    let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
+    let mut program = Program::named("steady", &folder)
         .set("FDR=1 FDR_BUFFER=128K")
         .start();
     assert_eq!(program.line(), "ready");

@@ -244,7 +244,7 @@ fn simultaneous_threads_record_everything() {
     const AT_ONCE: u64 = 64;
     let folder = Folder::new("region-burst");
     let at_once = AT_ONCE.to_string();
-    let mut program = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+    let mut program = Program::named("crowd", &folder)
         .set("FDR=1 FDR_DIR=. FDR_MEMORY=2G FDR_SCHED=0")
         .args(&["short", "192", &at_once])
         .start();

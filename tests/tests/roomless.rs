@@ -8,7 +8,7 @@ use fdr_tests::support::ring_file::RingFile;
 use fdr_tests::support::trace::Trace;
 
 fn program(folder: &Folder, variables: &str, way: &str) -> Program {
-    let program = Program::new(env!("CARGO_BIN_EXE_roomless"), folder);
+    let program = Program::named("roomless", folder);
     program.set(variables).args(&[way])
 }
 

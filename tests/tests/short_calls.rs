@@ -201,7 +201,7 @@ fn check_calls(report: &Value, made: u64) {
 /// The report of a program that ran until the calls of functions were only counted or only looked at, and timed for a
 /// moment.
 fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
-    let program = Program::new(env!("CARGO_BIN_EXE_controlled"), folder);
+    let program = Program::named("controlled", folder);
     let program = program.set(VARIABLES).set(variables).args(arguments);
     let mut running = program.start();
     assert_eq!(running.line(), "ready");
@@ -290,7 +290,11 @@ fn manual_marks_are_timed() {
     let report = counted(&folder, "", &["load", "auto"]);
     for row in report["whole_run"].as_array().expect("figures") {
         let is_counted = number(&row["counted"]) > 0;
-        assert_eq!(is_counted, row["name"] == "controlled::unnamed", "{row}");
+        assert_eq!(
+            is_counted,
+            row["name"] == "programs::controlled::unnamed",
+            "{row}"
+        );
     }
 }
 

@@ -76,7 +76,7 @@ fn plugins_and_hosts_count_together() {
 #[test]
 fn records_of_handlers_are_counted_or_dropped() {
     let folder = Folder::new("short-calls-handlers");
-    let outcome = Program::new(env!("CARGO_BIN_EXE_handlers"), &folder)
+    let outcome = Program::named("handlers", &folder)
         .set(VARIABLES)
         .args(&["timer"])
         .run();
@@ -92,10 +92,10 @@ fn records_of_handlers_are_counted_or_dropped() {
     let of_none = number(&report["missing"]["dropped"]);
     let recorded = of_none + sum(&report, "threads", "recorded");
     assert_eq!(recorded, 2 * (worked + handled));
-    assert_eq!(calls(&report, "handlers::work"), worked);
+    assert_eq!(calls(&report, "programs::handlers::work"), worked);
     let dropped = of_none + sum(&report, "threads", "dropped");
     assert_eq!(dropped % 4, 0, "{report:#}");
-    for name in ["handlers::outer", "handlers::inner"] {
+    for name in ["programs::handlers::outer", "programs::handlers::inner"] {
         assert_eq!(calls(&report, name), (handled - dropped / 2) / 2);
     }
 }

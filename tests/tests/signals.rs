@@ -10,7 +10,7 @@ use fdr_tests::support::program::{Outcome, Program, verify};
 use fdr_tests::support::ring_file::RingFile;
 
 fn signalled(folder: &Folder, variables: &str, ways: &[&str]) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_signalled"), folder);
+    let program = Program::named("signalled", folder);
     program.set(variables).args(ways).run()
 }
 

@@ -14,8 +14,6 @@ use fdr_tests::support::receiver::{Connection, Listener};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 
-const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
-
 /// Rings that hold all that a thread of these tests records.
 const LARGE: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=16M FDR_MEMORY=256M";
 
@@ -41,7 +39,7 @@ fn run_wave_by(folder: &Folder, running: &mut Running, command: &str, number: us
 
 fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    Program::new(STREAMER, folder)
+    Program::named("streamer", folder)
         .set(LARGE)
         .env("FDR_OUT", out)
         .args(&["counts"])
@@ -61,8 +59,8 @@ fn complete(path: &Path, calls: u64) -> Trace {
     let name = path.display();
     let half = calls / 2;
     let wanted = [
-        ("streamer::inner".to_owned(), half),
-        ("streamer::outer".to_owned(), half),
+        ("programs::streamer::inner".to_owned(), half),
+        ("programs::streamer::outer".to_owned(), half),
     ];
     assert_eq!(
         trace.calls().into_iter().collect::<Vec<_>>(),
@@ -70,7 +68,7 @@ fn complete(path: &Path, calls: u64) -> Trace {
         "{name}"
     );
     assert_eq!((trace.records(), trace.lost()), (2 * calls, 0), "{name}");
-    assert_eq!(trace.info.program, "streamer", "{name}");
+    assert_eq!(trace.info.program, "programs", "{name}");
     for lane in &trace.threads {
         let thread = &lane.thread;
         let counts = thread
@@ -162,7 +160,7 @@ fn standard_output_as_file_and_as_pipe() {
     for name in stream_targets() {
         for script in ["exec \"$0\" \"$@\" > trace", "\"$0\" \"$@\" | cat > trace"] {
             let folder = Folder::new("stream-stdout");
-            let program = Program::in_shell(script, STREAMER, &folder)
+            let program = Program::named_in_shell(script, "streamer", &folder)
                 .args(&["counts", "4", "5000", "waves", "1"])
                 .set(LARGE)
                 .env("FDR_OUT", "-")
@@ -260,7 +258,7 @@ fn functions_loaded_later_have_names() {
 #[test]
 fn rings_that_go_from_thread_to_thread() {
     let folder = Folder::new("stream-reuse");
-    let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+    let mut running = Program::named("crowd", &folder)
         .set("FDR=1 FDR_MODE=stream FDR_BUFFER=128K FDR_MEMORY=1M FDR_OUT=trace FDR_FORMAT=heph")
         .args(&["short", "2000", "4"])
         .start();
@@ -278,7 +276,7 @@ fn rings_that_go_from_thread_to_thread() {
 #[test]
 fn a_panic_flushes_and_the_end_is_whole() {
     let folder = Folder::new("stream-panic");
-    let outcome = Program::new(env!("CARGO_BIN_EXE_endings"), &folder)
+    let outcome = Program::named("endings", &folder)
         .set(LARGE)
         .set("FDR_PANIC=1 FDR_OUT=trace.%n")
         .args(&["caught"])
@@ -288,7 +286,7 @@ fn a_panic_flushes_and_the_end_is_whole() {
     assert_eq!(lines.len(), 2, "{lines:?}");
     assert!(lines[0].contains(" so far, 0 lost") && lines[1].ends_with("trace.1, 0 lost"));
     assert_eq!(
-        Trace::read(&folder.join("trace.1")).calls()["endings::work"],
+        Trace::read(&folder.join("trace.1")).calls()["programs::endings::work"],
         23
     );
 }
@@ -314,7 +312,7 @@ fn forked_children_do_not_stream() {
     // It dumps at its end, over a connection of its own; which of the two is sooner is open.
     let folder = Folder::new("stream-fork");
     let listener = Listener::tcp();
-    let running = Program::new(env!("CARGO_BIN_EXE_forks"), &folder)
+    let running = Program::named("forks", &folder)
         .set(LARGE)
         .env("FDR_OUT", listener.address())
         .args(&["calls"])

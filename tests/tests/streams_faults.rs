@@ -15,14 +15,12 @@ use fdr_tests::support::wait::until;
 
 use crate::streams::{run_wave, stream_targets};
 
-const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
-
 /// The smallest rings: records that the receiver does not take at once are soon overwritten.
 const SMALL: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=128K";
 
 fn streamer(folder: &Folder, out: &str, arguments: &str) -> Program {
     let arguments: Vec<&str> = arguments.split(' ').collect();
-    Program::new(STREAMER, folder)
+    Program::named("streamer", folder)
         .set(SMALL)
         .env("FDR_OUT", out)
         .args(&["counts"])
@@ -58,7 +56,7 @@ fn consistent(trace: &Trace, name: &str) {
 #[test]
 fn nobody_is_there() {
     let folder = Folder::new("fault-nobody");
-    let untraced = Program::new(STREAMER, &folder).args(&["counts", "2", "1000", "waves", "3"]);
+    let untraced = Program::named("streamer", &folder).args(&["counts", "2", "1000", "waves", "3"]);
     let untraced = untraced.run().ok();
     for out in [
         format!("unix:{}", folder.join("no-socket").display()),
@@ -212,7 +210,7 @@ fn a_receiver_that_dies_and_comes_back() {
         let mut first = listener.accept();
         run_wave(&folder, &mut running, 1);
         // It goes away with input that it has not read: the connection is reset.
-        first.read_some(10_000, &folder.join("first"));
+        first.read_some(100_000, &folder.join("first"));
         drop(first);
         let mut number = 1;
         // The loss of the connection shows when something is sent.
@@ -270,8 +268,8 @@ fn known(trace: &Trace) -> (u64, u64) {
 #[test]
 fn full_file_systems_end_only_the_trace() {
     let folder = Folder::new("fault-full");
-    // 40 blocks of 512 bytes: the ring itself is refused as well, and is in memory then.
-    let outcome = Program::in_shell("ulimit -f 40; exec \"$0\" \"$@\"", STREAMER, &folder)
+    // 120 blocks of 512 bytes: the ring itself is refused as well, and is in memory then.
+    let outcome = Program::named_in_shell("ulimit -f 120; exec \"$0\" \"$@\"", "streamer", &folder)
         .set(SMALL)
         .set("FDR_OUT=trace FDR_FORMAT=htdump")
         .args(&["counts", "2", "20000", "waves", "2"])
@@ -300,7 +298,7 @@ fn full_file_systems_end_only_the_trace() {
 fn a_reader_of_standard_output_that_goes_away() {
     let folder = Folder::new("fault-stdout");
     let script = "\"$0\" \"$@\" | head -c 100 > trace";
-    let outcome = Program::in_shell(script, STREAMER, &folder)
+    let outcome = Program::named_in_shell(script, "streamer", &folder)
         .set(SMALL)
         .set("FDR_OUT=-")
         .args(&["counts", "2", "20000", "waves", "5"])

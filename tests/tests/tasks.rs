@@ -88,7 +88,7 @@ fn tasks_of(trace: &Trace) -> BTreeMap<u64, Task> {
 
 /// Runs the program, and gives its trace and what it printed.
 fn run(folder: &Folder, variables: &str, words: &[&str]) -> (Trace, String) {
-    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), folder);
+    let program = Program::named("tasks", folder);
     let outcome = program.set(variables).args(words).run().ok();
     (Trace::verified(&folder.only_trace()), outcome.stdout)
 }
@@ -129,7 +129,7 @@ struct NamedTasks {
 
 impl NamedTasks {
     fn all(&self, name: &str) -> Vec<(u64, &Task)> {
-        let name = format!("tasks::{name}");
+        let name = format!("programs::tasks::{name}");
         let tasks = self.tasks.iter().filter(|(_, task)| task.name == name);
         tasks.map(|(id, task)| (*id, task)).collect()
     }
@@ -252,16 +252,20 @@ fn check_report(folder: &Folder) {
         ("makes", [1, 1, 0]),
         ("left_open", [0, 0, 1]),
     ] {
-        assert_eq!(ends(&rows[&format!("tasks::{name}")]), wanted, "{name}");
+        assert_eq!(
+            ends(&rows[&format!("programs::tasks::{name}")]),
+            wanted,
+            "{name}"
+        );
     }
     for name in ["never polled", "boxes", "makes"] {
-        let row = &rows[&format!("tasks::{name}")];
+        let row = &rows[&format!("programs::tasks::{name}")];
         assert_eq!(row["never_polled"], 1, "{name}");
     }
     let trace = folder.only_trace();
     let table = fdr(&["report".as_ref(), "--tasks".as_ref(), trace.as_os_str()]);
     assert!(
-        table.contains("3 tasks never polled: 1 of tasks::"),
+        table.contains("3 tasks never polled: 1 of programs::tasks::"),
         "{table}"
     );
     // What is counted of tasks is no function of the other report.
@@ -308,7 +312,7 @@ fn sums_of_tasks(count: u64) {
             &["many", &count.to_string(), "2"],
         );
         let rows = report(&folder, &[]);
-        let row = &rows["tasks::request"];
+        let row = &rows["programs::tasks::request"];
         let (finished, dropped) = (printed(&text, "finished"), printed(&text, "dropped"));
         assert_eq!(finished + dropped, count);
         assert_eq!(ends(row), [finished, dropped, 0], "{variables}");
@@ -327,7 +331,9 @@ fn sums_of_tasks(count: u64) {
         assert!(number("waiting_ns") > 0 && number("elapsed_max_ns") <= elapsed);
         // The notes alone know of fewer tasks, if the ring is small.
         let noted = report(&folder, &["--window"]);
-        let noted = noted["tasks::request"]["tasks"].as_u64().expect("a count");
+        let noted = noted["programs::tasks::request"]["tasks"]
+            .as_u64()
+            .expect("a count");
         assert_eq!(
             noted < count,
             !variables.contains("KEEP=0"),
@@ -349,7 +355,7 @@ fn sums_of_tasks(count: u64) {
 fn a_kill_leaves_tasks_unfinished() {
     let folder = Folder::new("tasks-kill");
     std::fs::create_dir(folder.join("rings")).expect("a folder");
-    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), &folder);
+    let program = Program::named("tasks", &folder);
     let outcome = program.set("FDR=* FDR_DIR=rings/").args(&["kill"]).run();
     assert!(!outcome.status.success());
     let ring = only_ring(&folder);
@@ -359,23 +365,27 @@ fn a_kill_leaves_tasks_unfinished() {
         "--json".as_ref(),
         ring.as_os_str(),
     ]));
-    assert_eq!(ends(&found["tasks::waits"]), [1, 0, 0]);
-    assert_eq!(ends(&found["tasks::left_open"]), [0, 0, 1]);
+    assert_eq!(ends(&found["programs::tasks::waits"]), [1, 0, 0]);
+    assert_eq!(ends(&found["programs::tasks::left_open"]), [0, 0, 1]);
 }
 
 #[test]
 fn off_means_that_no_task_is_made() {
     let folder = Folder::new("tasks-off");
-    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), &folder);
+    let program = Program::named("tasks", &folder);
     let _ = program.args(&["many", "100", "1"]).run().ok();
     let left = std::fs::read_dir(folder.path()).expect("a folder").count();
     assert_eq!(left, 0);
     // A filter that leaves the functions out leaves nothing of their tasks either.
-    let (trace, _) = run(&folder, "FDR=tasks::no_such*,tasks::waits", &["kinds"]);
+    let (trace, _) = run(
+        &folder,
+        "FDR=programs::tasks::no_such*,programs::tasks::waits",
+        &["kinds"],
+    );
     let names: Vec<_> = tasks_of(&trace)
         .into_values()
         .map(|task| (task.name, task.parent))
         .collect();
-    let wanted = vec![("tasks::waits".to_owned(), 0); 3];
+    let wanted = vec![("programs::tasks::waits".to_owned(), 0); 3];
     assert_eq!(names, wanted);
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Runs the program, with each call in the trace.
 fn run(folder: &Folder, mode: &str) -> Trace {
-    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), folder);
+    let program = Program::named("tasks", folder);
     let _ = program.set("FDR=* FDR_KEEP=0").args(&[mode]).run().ok();
     Trace::verified(&folder.only_trace())
 }
@@ -30,7 +30,10 @@ fn calls(folder: &Folder, task: &str, more: &[&str]) -> BTreeMap<String, u64> {
     rows.iter()
         .map(|row| {
             let name = row["name"].as_str().expect("a name");
-            let name = name.strip_prefix("tasks::").unwrap_or(name).to_owned();
+            let name = name
+                .strip_prefix("programs::tasks::")
+                .unwrap_or(name)
+                .to_owned();
             (name, row["calls"].as_u64().expect("a count"))
         })
         .collect()
@@ -55,8 +58,9 @@ fn calls_of_a_task_are_shown_alone() {
             _ => None,
         })
         .collect();
-    let counts_of =
-        |name: &str, more: &[&str]| calls(&folder, &numbers[&format!("tasks::{name}")], more);
+    let counts_of = |name: &str, more: &[&str]| {
+        calls(&folder, &numbers[&format!("programs::tasks::{name}")], more)
+    };
     // `waits` was polled thrice for a task outside, too.
     assert_eq!(
         counts_of("outer", &[]),
@@ -81,14 +85,19 @@ fn calls_of_a_task_are_shown_alone() {
     );
     // Records are those of the polls, too.
     let trace = folder.only_trace();
-    let words = ["replay", "--records", "--task", &numbers["tasks::outer"]];
+    let words = [
+        "replay",
+        "--records",
+        "--task",
+        &numbers["programs::tasks::outer"],
+    ];
     let words = words.map(std::ffi::OsStr::new);
     let records = fdr(&[&words[..], &[trace.as_os_str()]].concat());
     let is_edge = |line: &&str| line.contains(" Entry ") || line.contains(" Exit ");
-    let of_outer = |line: &&str| line.contains("tasks::outer");
+    let of_outer = |line: &&str| line.contains("programs::tasks::outer");
     let edges = records.lines().filter(is_edge).filter(of_outer);
     assert_eq!(edges.count(), 8, "{records}");
-    assert!(!records.contains("tasks::moves"), "{records}");
+    assert!(!records.contains("programs::tasks::moves"), "{records}");
 }
 
 #[test]
@@ -110,11 +119,14 @@ fn slow_tasks_are_explained() {
         assert_eq!(task["events_in_all"], 1);
         let sentence = task["sentence"].as_str().expect("a sentence");
         if task["busy_ns"].as_u64() > task["waiting_ns"].as_u64() {
-            assert!(sentence.contains("tasks::compute"), "{sentence}");
+            assert!(sentence.contains("programs::tasks::compute"), "{sentence}");
         } else {
-            assert_eq!(task["between"]["awaited"], "tasks::query", "{task}");
             assert_eq!(
-                task["between"]["meanwhile"]["function"], "tasks::compact",
+                task["between"]["awaited"], "programs::tasks::query",
+                "{task}"
+            );
+            assert_eq!(
+                task["between"]["meanwhile"]["function"], "programs::tasks::compact",
                 "{task}"
             );
             assert_eq!(task["between"]["meanwhile"]["thread_name"], "compactor");
@@ -125,7 +137,10 @@ fn slow_tasks_are_explained() {
     let calls_of = json(&folder, &["slow", "--json", "-f", "*serve", "-n", "1"]);
     let call = &calls_of["calls"][0];
     assert_eq!(call["arguments"][0]["fields"][0]["value"], 100, "{call}");
-    assert_eq!(call["events"][0]["name"], "tasks::serve", "{call}");
+    assert_eq!(
+        call["events"][0]["name"], "programs::tasks::serve",
+        "{call}"
+    );
     assert_eq!(call["events"][0]["fields"][0]["value"], "even");
     assert_eq!(
         (&call["events"][0]["times"], &call["events_in_all"]),

@@ -19,7 +19,7 @@ const ENDED: &str = "the states of threads end here";
 pub(super) const REFUSED: &str = "FDR_SCHED: the kernel tells no context switches";
 
 fn states(folder: &Folder, arguments: &[&str], variables: &str) -> Outcome {
-    let program = Program::new(env!("CARGO_BIN_EXE_states"), folder).set(VARIABLES);
+    let program = Program::named("states", folder).set(VARIABLES);
     program.set(variables).args(arguments).run()
 }
 
@@ -134,7 +134,7 @@ fn states_agree_with_what_the_system_counts() {
     let functions = report(&trace, &["--window"]);
     let functions = functions["functions"].as_array().expect("functions");
     let shares = |name: &str| {
-        let full = format!("states::{name}");
+        let full = format!("programs::states::{name}");
         let row = functions.iter().find(|row| row["name"] == *full);
         times(&row.expect("the function")["states"]["self"])
     };
@@ -158,7 +158,9 @@ fn they_are_in_other_formats() {
         }
         let functions = report(&trace, &["--window"]);
         let functions = functions["functions"].as_array().expect("functions");
-        let sleep = functions.iter().find(|row| row["name"] == "states::sleep");
+        let sleep = functions
+            .iter()
+            .find(|row| row["name"] == "programs::states::sleep");
         let [running, _, waiting, _] = times(&sleep.expect("the function")["states"]["self"]);
         assert!(waiting > 4 * running, "{format}: {waiting} {running}");
     }
@@ -182,7 +184,7 @@ fn states_survive_kill_crash_and_snapshot() {
     let _ = fdr(&words);
     let _ = has_states(&recovered, &outcome.stderr);
     let folder = Folder::new("states-outside");
-    let program = Program::new(env!("CARGO_BIN_EXE_states"), &folder).set(VARIABLES);
+    let program = Program::named("states", &folder).set(VARIABLES);
     let mut running = program.set("FDR=1").args(&["wait"]).start();
     while running.line() != "half" {}
     let snapshot = folder.join("snapshot.fdr");
@@ -223,7 +225,7 @@ fn where_the_system_refuses_there_are_its_sums() {
     ] {
         let folder = Folder::new("states-refused");
         let script = format!("{script}exec \"$0\" \"$@\"");
-        let program = Program::in_shell(&script, env!("CARGO_BIN_EXE_states"), &folder);
+        let program = Program::named_in_shell(&script, "states", &folder);
         let on = if arguments.is_empty() { "FDR=1" } else { "" };
         let outcome = program.set(VARIABLES).set(on).args(arguments).run().ok();
         let trace = only(&folder, ".fdr");
@@ -254,7 +256,7 @@ fn extents(trace: &Path) -> Option<[f64; 3]> {
 #[test]
 fn states_begin_by_default() {
     let folder = Folder::new("states-default");
-    let program = Program::new(env!("CARGO_BIN_EXE_states"), &folder).set(VARIABLES);
+    let program = Program::named("states", &folder).set(VARIABLES);
     let mut running = program
         .set("FDR=1")
         .set(BY_DEFAULT)
@@ -308,7 +310,7 @@ fn until_line(program: Program, beginning: &str) -> Outcome {
 #[test]
 fn costly_states_end_by_default() {
     let folder = Folder::new("states-costly");
-    let mut running = Program::new(env!("CARGO_BIN_EXE_states"), &folder)
+    let mut running = Program::named("states", &folder)
         .set(VARIABLES)
         .set("FDR=1")
         .set(BY_DEFAULT)
@@ -332,7 +334,7 @@ fn costly_states_end_by_default() {
 fn programs_are_not_ended_for_states() {
     for mode in ["forbidden", "refused"] {
         let folder = Folder::new("states-forbidden");
-        let program = Program::new(env!("CARGO_BIN_EXE_states"), &folder);
+        let program = Program::named("states", &folder);
         let outcome = until_line(program.args(&[mode, "endless"]), NONE);
         assert!(
             outcome.stderr.contains("filter of system calls"),
@@ -348,7 +350,7 @@ fn limits_of_a_process_are_kept() {
     for limit in ["-n 11", "-l 16"] {
         let folder = Folder::new("states-limits");
         let script = format!("ulimit {limit}; exec \"$0\" \"$@\"");
-        let program = Program::in_shell(&script, env!("CARGO_BIN_EXE_states"), &folder);
+        let program = Program::named_in_shell(&script, "states", &folder);
         let outcome = until_line(program.args(&["endless"]), NONE);
         assert!(!has_states(&only(&folder, ".fdr"), &outcome.stderr));
     }

@@ -14,20 +14,15 @@ use crate::control::call;
 
 const VARIABLES: &str = "FDR=1 FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/ FDR_SIGNAL=none";
 
-fn start(folder: &Folder, path: &str, variables: &str, arguments: &[&str]) -> Running {
-    let program = Program::new(path, folder).set(VARIABLES).set(variables);
+fn start(program: Program, variables: &str, arguments: &[&str]) -> Running {
+    let program = program.set(VARIABLES).set(variables);
     let mut running = program.args(arguments).start();
     assert_eq!(running.line(), "ready");
     running
 }
 
 fn controlled(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
-    start(
-        folder,
-        env!("CARGO_BIN_EXE_controlled"),
-        variables,
-        arguments,
-    )
+    start(Program::named("controlled", folder), variables, arguments)
 }
 
 /// `fdr top` of that process. It runs until the process ends.
@@ -87,7 +82,7 @@ fn top_agrees_with_a_simultaneous_trace() {
         let _ = fdr(&["dump", "-q", &process, "-o", path].map(AsRef::as_ref));
         let report = fdr(&["report", "--json", path].map(AsRef::as_ref));
         let report: Value = serde_json::from_str(&report).expect("JSON");
-        let name = "controlled::exactly";
+        let name = "programs::controlled::exactly";
         let (ours, theirs) = (
             row(&found["functions"], name),
             row(&report["whole_run"], name),
@@ -109,7 +104,7 @@ fn top_agrees_with_a_simultaneous_trace() {
         // Nothing happened meanwhile.
         assert_eq!(number(&ours["interval"]["calls"]), 0);
         assert_eq!(ours["interval"]["p99_ns"], Value::Null);
-        assert_eq!(found["program"], "controlled");
+        assert_eq!(found["program"], "programs");
     }
 }
 
@@ -151,7 +146,7 @@ fn samples_lose_no_call_until_the_end() {
         );
         // All intervals together are what happened since the first look.
         let exactly = |document: &Value, number_of: &dyn Fn(&Value) -> u64| {
-            let row = row(&document["functions"], "controlled::exactly");
+            let row = row(&document["functions"], "programs::controlled::exactly");
             if row.is_null() { 0 } else { number_of(row) }
         };
         let of_intervals = |row: &Value| number(&row["interval"]["calls"]);
@@ -169,8 +164,11 @@ fn samples_lose_no_call_until_the_end() {
 #[test]
 fn functions_have_states_where_the_process_tells_them() {
     let folder = Folder::new("top-states");
-    let states = env!("CARGO_BIN_EXE_states");
-    let program = start(&folder, states, "FDR_SCHED=1", &["endless"]);
+    let program = start(
+        Program::named("states", &folder),
+        "FDR_SCHED=1",
+        &["endless"],
+    );
     let with_states = || {
         let options = ["--json", "--every", "200ms", "--limit", "6"];
         let outcome = top(&folder, program.id(), &options).run().ok();
@@ -198,8 +196,8 @@ fn functions_have_states_where_the_process_tells_them() {
             .map(|state| number(&states[state]))
     };
     let all = &found["functions"];
-    let spin = times(all, "states::spin");
-    let sleep = times(all, "states::sleep");
+    let spin = times(all, "programs::states::spin");
+    let sleep = times(all, "programs::states::sleep");
     for [running, preempted, waiting, unknown] in [spin, sleep] {
         let known = running + preempted + waiting;
         assert_eq!(unknown, 0, "{found:#}");
@@ -209,25 +207,25 @@ fn functions_have_states_where_the_process_tells_them() {
     assert!(sleep[2] > 10 * sleep[0], "{sleep:?}");
     let threads = found["threads"].as_array().expect("threads");
     for (thread, name, wanted) in [
-        ("spinner", "states::spin", spin),
-        ("sleeper", "states::sleep", sleep),
+        ("spinner", "programs::states::spin", spin),
+        ("sleeper", "programs::states::sleep", sleep),
     ] {
         let mut threads = threads.iter();
         let thread = threads.find(|row| row["name"] == thread).expect("a thread");
         assert_eq!(times(&thread["functions"], name), wanted, "{thread:#}");
     }
     // Without the states, these fields are null.
-    let program = start(&folder, states, "", &["endless"]);
+    let program = start(Program::named("states", &folder), "", &["endless"]);
     let found = once(&folder, program.id(), &[]);
     assert!(found["states_over_ns"].is_null(), "{found:#}");
-    let spin = row(&found["functions"], "states::spin");
+    let spin = row(&found["functions"], "programs::states::spin");
     assert!(spin["interval"]["states"].is_null(), "{spin:#}");
 }
 
 #[test]
 fn open_calls_count_and_threads_have_states() {
     let folder = Folder::new("top-open");
-    let program = start(&folder, env!("CARGO_BIN_EXE_locks"), "", &["deadlock"]);
+    let program = start(Program::named("locks", &folder), "", &["deadlock"]);
     let found = once(&folder, program.id(), &["--threads"]);
     let documented = include_str!("../../docs/json.md");
     for field in fields(&found) {
@@ -238,7 +236,8 @@ fn open_calls_count_and_threads_have_states() {
     }
     let interval = number(&found["interval_ns"]);
     let functions = &found["functions"];
-    let [first, second] = ["locks::first", "locks::second"].map(|name| row(functions, name));
+    let [first, second] =
+        ["programs::locks::first", "programs::locks::second"].map(|name| row(functions, name));
     let times = |row: &Value| {
         let interval = &row["interval"];
         (number(&interval["total_ns"]), number(&interval["self_ns"]))
@@ -255,11 +254,14 @@ fn open_calls_count_and_threads_have_states() {
     assert!(total > 0 && own == 0, "{second}");
     for name in ["pay", "audit"] {
         let thread = row(&found["threads"], name);
-        assert_eq!(thread["function"], "locks::first");
+        assert_eq!(thread["function"], "programs::locks::first");
         assert!(number(&thread["open_ns"]) > 0);
         let states = ["running_ns", "ready_ns", "waiting_ns"].map(|state| number(&thread[state]));
         assert_eq!(states.iter().sum::<u64>(), interval);
-        assert_eq!(row(&thread["functions"], "locks::first")["id"], first["id"]);
+        assert_eq!(
+            row(&thread["functions"], "programs::locks::first")["id"],
+            first["id"]
+        );
     }
 }
 
@@ -293,13 +295,17 @@ fn unwatchable_processes_are_reported() {
     assert_eq!(found["process"], child);
     call(&mut parent, 7);
     let found = once(&folder, parent.id(), &[]);
-    assert_eq!(row(&found["functions"], "controlled::exactly")["calls"], 7);
+    assert_eq!(
+        row(&found["functions"], "programs::controlled::exactly")["calls"],
+        7
+    );
 }
 
 #[test]
 fn names_are_no_more_than_text() {
     let folder = Folder::new("top-hostile");
-    let program = start(&folder, env!("CARGO_BIN_EXE_hostile"), "", &["wait"]);
+    let hostile = Program::new(env!("CARGO_BIN_EXE_hostile"), &folder);
+    let program = start(hostile, "", &["wait"]);
     for options in [&["--once"][..], &["--once", "--threads"]] {
         let outcome = top(&folder, program.id(), options)
             .args(&["--every", "20ms"])
@@ -411,7 +417,7 @@ fn dumps_and_process_ends_are_shown() {
     let mut program = controlled(&folder, "", &[]);
     call(&mut program, 3);
     let mut terminal = OnTerminal::start(&folder, program.id());
-    terminal.shows("controlled::exactly");
+    terminal.shows("programs::controlled::exactly");
     terminal.press("d");
     terminal.shows("trace: ");
     let names = fs::read_dir(folder.join("out")).expect("the folder of the traces");

@@ -11,11 +11,9 @@ use fdr_tests::support::program::{Program, fdr};
 use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::{Value, json};
 
-const SPANS: &str = env!("CARGO_BIN_EXE_spans");
-
 /// Runs the program, and gives its trace and what it printed.
 pub(crate) fn run(folder: &Folder, variables: &str, word: &str) -> (Trace, String) {
-    let program = Program::new(SPANS, folder);
+    let program = Program::named("spans", folder);
     let outcome = program.set(variables).args(&[word]).run().ok();
     let trace = Trace::verified(&folder.only_trace());
     for lane in &trace.threads {
@@ -60,53 +58,53 @@ fn spans_are_calls_and_events_have_typed_values() {
     let failed = "failed: ".repeat(16) + "failed";
     let named = format!("!spans::elsewhere::named 0 5 error={failed:?}");
     let large = format!(
-        "!spans::spans.rs 0 3 large=\"{}\" small=\"{}\" display=\"1.5\" debug=\"Some(1)\"",
+        "!programs::spans::spans.rs 0 3 large=\"{}\" small=\"{}\" display=\"1.5\" debug=\"Some(1)\"",
         u128::MAX,
         i128::MIN
     );
     let wanted = [
-        "!spans::spans.rs 0 1 message=\"of all types\" unsigned=1 signed=Signed(-1)",
-        "!spans::spans.rs 0 2 float=Float(0.5) truth=Truth(true) text=\"a \\\"text\\\"\" some=Signed(3)",
+        "!programs::spans::spans.rs 0 1 message=\"of all types\" unsigned=1 signed=Signed(-1)",
+        "!programs::spans::spans.rs 0 2 float=Float(0.5) truth=Truth(true) text=\"a \\\"text\\\"\" some=Signed(3)",
         &large,
-        "!spans::spans.rs 0 4 message=\"with 1 values\" error=\"failed: failed\"",
+        "!programs::spans::spans.rs 0 4 message=\"with 1 values\" error=\"failed: failed\"",
         &named,
-        "spans::outer",
-        "!spans::outer 1 3 count=2",
-        "spans::inner",
-        "!spans::inner 1 2 number=0 length=4",
-        "!spans::spans.rs 0 1 message=\"inside\"",
-        "/spans::inner",
-        "spans::inner",
-        "!spans::inner 1 2 number=1 length=4",
-        "!spans::spans.rs 0 1 message=\"inside\"",
-        "/spans::inner",
-        "/spans::outer",
-        "spans::later",
-        "!spans::later 1 3 first=Signed(1)",
-        "!spans::later 1 3 second=Signed(2)",
-        "!spans::later 1 3 third=\"3\"",
-        "!spans::spans.rs 0 3 message=\"inside\"",
-        "/spans::later",
+        "programs::spans::outer",
+        "!programs::spans::outer 1 3 count=2",
+        "programs::spans::inner",
+        "!programs::spans::inner 1 2 number=0 length=4",
+        "!programs::spans::spans.rs 0 1 message=\"inside\"",
+        "/programs::spans::inner",
+        "programs::spans::inner",
+        "!programs::spans::inner 1 2 number=1 length=4",
+        "!programs::spans::spans.rs 0 1 message=\"inside\"",
+        "/programs::spans::inner",
+        "/programs::spans::outer",
+        "programs::spans::later",
+        "!programs::spans::later 1 3 first=Signed(1)",
+        "!programs::spans::later 1 3 second=Signed(2)",
+        "!programs::spans::later 1 3 third=\"3\"",
+        "!programs::spans::spans.rs 0 3 message=\"inside\"",
+        "/programs::spans::later",
         // The one that ends later goes on where the other one ends.
-        "spans::first",
-        "spans::second",
-        "/spans::second",
-        "/spans::first",
-        "spans::second",
-        "!spans::spans.rs 0 3 message=\"between\"",
-        "/spans::second",
-        "spans::around",
-        "spans::native",
-        "!spans::spans.rs 0 3 message=\"inside\"",
-        "/spans::native",
-        "/spans::around",
-        "!log::log event 0 4 message=\"of log\" log.target=\"a log\" log.module_path=\"spans\" \
-         log.file=\"tests/src/bin/spans.rs\" log.line=",
+        "programs::spans::first",
+        "programs::spans::second",
+        "/programs::spans::second",
+        "/programs::spans::first",
+        "programs::spans::second",
+        "!programs::spans::spans.rs 0 3 message=\"between\"",
+        "/programs::spans::second",
+        "programs::spans::around",
+        "programs::spans::native",
+        "!programs::spans::spans.rs 0 3 message=\"inside\"",
+        "/programs::spans::native",
+        "/programs::spans::around",
+        "!log::log event 0 4 message=\"of log\" log.target=\"a log\" log.module_path=\"programs::spans\" \
+         log.file=\"tests/src/bin/programs/spans.rs\" log.line=",
     ];
     for variables in ["FDR=1 FDR_KEEP=0", "FDR=1"] {
         let folder = Folder::new("tracing-kinds");
         let (trace, _) = run(&folder, variables, "kinds");
-        let main = trace.thread("spans");
+        let main = trace.thread("programs");
         assert_eq!(main.synthetic, [0, 0]);
         let mut story = story(&trace, main);
         let of_log = story.last_mut().expect("an event");
@@ -114,10 +112,10 @@ fn spans_are_calls_and_events_have_typed_values() {
         *of_log = end.replace("Signed(", "").to_owned();
         assert_eq!(story, wanted, "{variables}");
         let mut inner = trace.info.functions.iter();
-        let inner = inner.find(|function| function.name == "spans::inner");
+        let inner = inner.find(|function| function.name == "programs::spans::inner");
         let inner = inner.expect("its place");
         assert!(
-            inner.file.ends_with("bin/spans.rs") && inner.line > 0,
+            inner.file.ends_with("bin/programs/spans.rs") && inner.line > 0,
             "{inner:?}"
         );
     }
@@ -127,51 +125,51 @@ fn spans_are_calls_and_events_have_typed_values() {
 fn values_and_names_of_anybody_do_no_harm() {
     let folder = Folder::new("tracing-harm");
     let (trace, _) = run(&folder, "FDR=1 FDR_KEEP=0", "harm");
-    let main = trace.thread("spans");
+    let main = trace.thread("programs");
     let most = (1..=32).map(|number| format!(" a{number}=1"));
-    let most = format!("!spans::spans.rs 0 3{}", most.collect::<String>());
+    let most = format!("!programs::spans::spans.rs 0 3{}", most.collect::<String>());
     let speaks = [
-        "spans::speaks",
-        "!spans::speaks 1 3 depth=1",
-        "spans::speaks",
-        "!spans::speaks 1 3 depth=0",
-        "/spans::speaks",
-        "!spans::spans.rs 0 3 message=\"spoken\" again=\"spoke\"",
-        "/spans::speaks",
+        "programs::spans::speaks",
+        "!programs::spans::speaks 1 3 depth=1",
+        "programs::spans::speaks",
+        "!programs::spans::speaks 1 3 depth=0",
+        "/programs::spans::speaks",
+        "!programs::spans::spans.rs 0 3 message=\"spoken\" again=\"spoke\"",
+        "/programs::spans::speaks",
     ];
     let mut wanted = vec![
-        "!spans::spans.rs 0 3 before=1 panics=\"so far<panicked>\" after=\"2\"",
-        "spans::panics",
-        "!spans::panics 1 3 panics=\"so far<panicked>\" after=3",
-        "/spans::panics",
+        "!programs::spans::spans.rs 0 3 before=1 panics=\"so far<panicked>\" after=\"2\"",
+        "programs::spans::panics",
+        "!programs::spans::panics 1 3 panics=\"so far<panicked>\" after=3",
+        "/programs::spans::panics",
     ];
     wanted.extend(speaks);
-    wanted.push("!spans::spans.rs 0 3 speaks=\"spoke\"");
+    wanted.push("!programs::spans::spans.rs 0 3 speaks=\"spoke\"");
     wanted.extend(speaks);
     wanted.extend([
-        "spans::speaker",
-        "!spans::speaker 1 3 speaks=\"spoke\"",
-        "!spans::spans.rs 0 3 message=\"inside\"",
-        "/spans::speaker",
+        "programs::spans::speaker",
+        "!programs::spans::speaker 1 3 speaks=\"spoke\"",
+        "!programs::spans::spans.rs 0 3 message=\"inside\"",
+        "/programs::spans::speaker",
         "!<t>\u{202e}::a\nb\u{1b}[31m 0 3 message=\"\\u{1b}[0m\" a\nfield=\"a\\0text\\n\"",
         "::",
         "/::",
-        "!spans::spans.rs 0 3 long=[1024 of 131072] after=7",
+        "!programs::spans::spans.rs 0 3 long=[1024 of 131072] after=7",
         &most,
-        "spans::waits",
+        "programs::spans::waits",
     ]);
     // The first ones, and the last one.
     let waits: Vec<String> = (0..7)
         .chain([99])
-        .map(|number| format!("!spans::waits 1 3 number={number}"))
+        .map(|number| format!("!programs::spans::waits 1 3 number={number}"))
         .collect();
     wanted.extend(waits.iter().map(String::as_str));
     wanted.extend([
-        "/spans::waits",
-        "spans::unwound",
-        "/spans::unwound",
-        "spans::forgotten",
-        "!spans::spans.rs 0 3 message=\"at the end\"",
+        "/programs::spans::waits",
+        "programs::spans::unwound",
+        "/programs::spans::unwound",
+        "programs::spans::forgotten",
+        "!programs::spans::spans.rs 0 3 message=\"at the end\"",
     ]);
     let story: Vec<String> = story(&trace, main)
         .iter()
@@ -204,18 +202,21 @@ fn spans_that_are_entered_again_are_tasks() {
         let folder = Folder::new("tracing-tasks");
         let (trace, _) = run(&folder, variables, "tasks");
         let wanted = [
-            ("spans::child", [1, 0]),
-            ("spans::dropped", [1, 0]),
-            ("spans::parent", [1, 0]),
-            ("spans::waiting", [0, 1]),
-            ("spans::waits", [21, 0]),
+            ("programs::spans::child", [1, 0]),
+            ("programs::spans::dropped", [1, 0]),
+            ("programs::spans::parent", [1, 0]),
+            ("programs::spans::waiting", [0, 1]),
+            ("programs::spans::waits", [21, 0]),
         ];
         let wanted = wanted.map(|(name, ends)| (name.to_owned(), ends));
         assert_eq!(tasks(&folder), BTreeMap::from(wanted), "{variables}");
         // Three polls of 20, two of one, and the entries in which they are dropped. Those of calls are no tasks.
         let calls = trace.calls();
         assert_eq!(
-            (calls["spans::waits"], calls["spans::call"]),
+            (
+                calls["programs::spans::waits"],
+                calls["programs::spans::call"]
+            ),
             (20 * 4 + 3, 20)
         );
         let notes = trace.threads.iter().flat_map(|lane| &lane.notes);
@@ -243,19 +244,28 @@ fn spans_that_are_entered_again_are_tasks() {
                 .max_by_key(|task| (task.1, task.4, task.3))
                 .expect("a task")
         };
-        let parent = last("spans::parent");
+        let parent = last("programs::spans::parent");
         assert_eq!((parent.2, parent.3, parent.4), (0, task_state::FINISHED, 4));
-        // Both tasks were made inside `spans::parent`, although another thread polls one of them.
+        // Both tasks were made inside `programs::spans::parent`, although another thread polls one of them.
         assert_eq!(
-            (last("spans::child").2, last("spans::child").4),
+            (
+                last("programs::spans::child").2,
+                last("programs::spans::child").4
+            ),
             (parent.1, 3)
         );
         assert_eq!(
-            (last("spans::waits").2, last("spans::waits").4),
+            (
+                last("programs::spans::waits").2,
+                last("programs::spans::waits").4
+            ),
             (parent.1, 3)
         );
         assert_eq!(
-            (last("spans::waiting").3, last("spans::waiting").4),
+            (
+                last("programs::spans::waiting").3,
+                last("programs::spans::waiting").4
+            ),
             (task_state::WAITING, 2)
         );
     }
@@ -267,33 +277,33 @@ fn two_threads_may_be_in_one_span() {
     let (trace, _) = run(&folder, "FDR=1 FDR_KEEP=0", "threads");
     let mut fields = 0;
     for name in ["one", "two"] {
-        let message = format!("!spans::spans.rs 0 3 message=\"in {name}\"");
+        let message = format!("!programs::spans::spans.rs 0 3 message=\"in {name}\"");
         let mut story = story(&trace, trace.thread(name));
         // The thread that comes first has the fields.
         story.retain(|line| {
-            let is_field = line.starts_with("!spans::shared 1 3 number=");
+            let is_field = line.starts_with("!programs::spans::shared 1 3 number=");
             fields += u32::from(is_field);
             !is_field
         });
         let wanted = [
-            "spans::shared",
-            "spans::child",
+            "programs::spans::shared",
+            "programs::spans::child",
             &message,
-            "/spans::child",
-            "/spans::shared",
+            "/programs::spans::child",
+            "/programs::spans::shared",
         ];
         assert_eq!(story, wanted);
     }
     assert_eq!(fields, 1);
     let wanted = [
-        "spans::shared",
-        "spans::shared",
-        "!spans::spans.rs 0 3 message=\"twice\"",
-        "/spans::shared",
-        "/spans::shared",
+        "programs::spans::shared",
+        "programs::spans::shared",
+        "!programs::spans::spans.rs 0 3 message=\"twice\"",
+        "/programs::spans::shared",
+        "/programs::spans::shared",
     ];
-    assert_eq!(story(&trace, trace.thread("spans")), wanted);
-    assert_eq!(tasks(&folder)["spans::shared"], [1, 0]);
+    assert_eq!(story(&trace, trace.thread("programs")), wanted);
+    assert_eq!(tasks(&folder)["programs::spans::shared"], [1, 0]);
 }
 
 #[test]
@@ -305,14 +315,14 @@ fn spans_are_off_until_enabled() {
         "{stdout}"
     );
     let wanted = [
-        "spans::work",
-        "!spans::work 1 3 number=2",
-        "!spans::spans.rs 0 3 message=\"works\" number=2",
-        "/spans::work",
+        "programs::spans::work",
+        "!programs::spans::work 1 3 number=2",
+        "!programs::spans::spans.rs 0 3 message=\"works\" number=2",
+        "/programs::spans::work",
         // The span of that event is left out by the filter.
-        "!spans::spans.rs 0 3 message=\"works\" number=4",
+        "!programs::spans::spans.rs 0 3 message=\"works\" number=4",
     ];
-    assert_eq!(story(&trace, trace.thread("spans")), wanted);
+    assert_eq!(story(&trace, trace.thread("programs")), wanted);
 }
 
 #[test]
@@ -321,13 +331,13 @@ fn other_layers_see_what_the_recorder_leaves_out() {
         ("", 0, 0),
         ("FDR=off", 0, 0),
         ("FDR=somebody::else", 0, 0),
-        ("FDR=spans::work", 3, 3),
-        ("FDR=spans::*,-spans::work", 0, 3),
+        ("FDR=programs::spans::work", 3, 3),
+        ("FDR=programs::spans::*,-programs::spans::work", 0, 3),
         ("FDR=1", 3, 6),
         ("FDR=1 FDR_KEEP=0", 3, 6),
     ] {
         let folder = Folder::new("tracing-layers");
-        let program = Program::new(SPANS, &folder);
+        let program = Program::named("spans", &folder);
         let outcome = program.set(variables).args(&["layers"]).run().ok();
         assert!(
             outcome.stdout.starts_with("3 3\n"),
@@ -338,7 +348,7 @@ fn other_layers_see_what_the_recorder_leaves_out() {
             continue;
         }
         let trace = Trace::read(&folder.only_trace());
-        let main = trace.thread("spans");
+        let main = trace.thread("programs");
         let found = (
             trace.calls().values().sum::<u64>(),
             trace.events(main).len(),
@@ -350,7 +360,7 @@ fn other_layers_see_what_the_recorder_leaves_out() {
 #[test]
 fn spans_convert_to_ctf() {
     let folder = Folder::new("tracing-ctf");
-    let program = Program::new(SPANS, &folder).set("FDR=1 FDR_KEEP=0 FDR_OUT=spans.fdr");
+    let program = Program::named("spans", &folder).set("FDR=1 FDR_KEEP=0 FDR_OUT=spans.fdr");
     let _ = program.args(&["kinds"]).run().ok();
     let recorded = folder.join("spans.fdr");
     let stories = ["xray", "ctf"].map(|format| {
@@ -358,7 +368,7 @@ fn spans_convert_to_ctf() {
         let words = ["convert", "-q", "--to", format, "-o"].map(OsStr::new);
         let _ = fdr(&[&words[..], &[path.as_os_str(), recorded.as_os_str()]].concat());
         let trace = Trace::verified(&path);
-        story(&trace, trace.thread("spans"))
+        story(&trace, trace.thread("programs"))
     });
     // Names of fields are those of the format.
     let [xray, ctf] = stories.map(|story| story.join("\n").replace("log.", "log_"));
@@ -369,10 +379,10 @@ fn spans_convert_to_ctf() {
 fn a_ring_goes_round_and_its_counts_hold() {
     for variables in ["FDR=1 FDR_BUFFER=128K", "FDR=1 FDR_BUFFER=128K FDR_KEEP=0"] {
         let folder = Folder::new("tracing-many");
-        let program = Program::new(SPANS, &folder).set(variables);
+        let program = Program::named("spans", &folder).set(variables);
         let outcome = program.args(&["many", "20000"]).run().ok();
         let trace = Trace::read(&folder.only_trace());
-        let counts = trace.thread("spans").checked_counts();
+        let counts = trace.thread("programs").checked_counts();
         assert_eq!((counts.recorded, counts.dropped), (40_000, 0), "{counts:?}");
         assert!(counts.overwritten > 0, "{counts:?}");
         // Slots of spans are used again.
@@ -383,7 +393,7 @@ fn a_ring_goes_round_and_its_counts_hold() {
 #[test]
 fn killed_processes_leave_span_names() {
     let folder = Folder::new("tracing-killed");
-    let program = Program::new(SPANS, &folder).set("FDR=1 FDR_DIR=.");
+    let program = Program::named("spans", &folder).set("FDR=1 FDR_DIR=.");
     let outcome = program.args(&["killed"]).run();
     assert!(!outcome.status.success());
     let ring = folder.ending(".fdr-ring").pop().expect("a ring");
@@ -396,10 +406,10 @@ fn killed_processes_leave_span_names() {
     ]);
     let trace = Trace::read(&out);
     let wanted = [
-        "spans::work",
-        "!spans::work 1 3 number=7",
-        "!spans::spans.rs 0 3 message=\"works\" number=7",
-        "/spans::work",
+        "programs::spans::work",
+        "!programs::spans::work 1 3 number=7",
+        "!programs::spans::spans.rs 0 3 message=\"works\" number=7",
+        "/programs::spans::work",
     ];
     assert_eq!(story(&trace, &trace.threads[0]), wanted);
 }
@@ -407,7 +417,7 @@ fn killed_processes_leave_span_names() {
 #[test]
 fn spans_are_off_once_the_ring_is_lost() {
     let folder = Folder::new("tracing-cut");
-    let program = Program::new(SPANS, &folder).set("FDR=1 FDR_DIR=.");
+    let program = Program::named("spans", &folder).set("FDR=1 FDR_DIR=.");
     let outcome = program.args(&["cut"]).run().ok();
     assert!(outcome.stdout.contains("on 0\non 0\n"), "{outcome:?}");
     let count = outcome.stderr.matches("recording has ended").count();
@@ -418,7 +428,7 @@ fn spans_are_off_once_the_ring_is_lost() {
 fn forked_children_have_their_own_spans() {
     for words in [&["forks"][..], &["forks", "kill"]] {
         let folder = Folder::new("tracing-forks");
-        let program = Program::new(SPANS, &folder).set("FDR=1 FDR_DIR=.");
+        let program = Program::named("spans", &folder).set("FDR=1 FDR_DIR=.");
         let _ = program.args(words).run().ok();
         let mut traces = folder.ending(".fdr");
         if let Some(ring) = folder.ending(".fdr-ring").pop() {
@@ -434,12 +444,15 @@ fn forked_children_have_their_own_spans() {
         });
         let mut stories: Vec<Vec<String>> = stories.collect();
         stories.sort();
-        let child = ["spans::in the child", "/spans::in the child"];
+        let child = [
+            "programs::spans::in the child",
+            "/programs::spans::in the child",
+        ];
         let parent = [
-            "spans::work",
-            "!spans::work 1 3 number=1",
-            "!spans::spans.rs 0 3 message=\"works\" number=1",
-            "/spans::work",
+            "programs::spans::work",
+            "!programs::spans::work 1 3 number=1",
+            "!programs::spans::spans.rs 0 3 message=\"works\" number=1",
+            "/programs::spans::work",
         ];
         assert_eq!(stories, [&child[..], &parent[..]], "{words:?}");
     }

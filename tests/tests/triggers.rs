@@ -21,7 +21,7 @@ const WAYS: [&str; 6] = [
 ];
 
 fn start(folder: &Folder, variables: &str, trigger: &str) -> Running {
-    let program = Program::new(env!("CARGO_BIN_EXE_triggered"), folder);
+    let program = Program::named("triggered", folder);
     let program = program
         .set("FDR=1 FDR_DIR=rings/ FDR_OUT=out/")
         .set(variables);
@@ -98,7 +98,7 @@ fn json(command: &str, trace: &Path) -> Value {
 #[test]
 fn slow_calls_make_one_trace_each() {
     let folders = WAYS.map(|_| Folder::new("triggered"));
-    let trigger = "triggered::handle>300ms +1s";
+    let trigger = "programs::triggered::handle>300ms +1s";
     let programs: Vec<Running> = WAYS
         .into_iter()
         .zip(&folders)
@@ -113,23 +113,25 @@ fn slow_calls_make_one_trace_each() {
     for (program, (way, folder)) in programs.into_iter().zip(WAYS.into_iter().zip(&folders)) {
         let message = program.wait_for_line("wrote");
         assert!(
-            message.contains("dropped; triggered::handle>300ms +1s: triggered::handle took "),
+            message.contains(
+                "dropped; programs::triggered::handle>300ms +1s: programs::triggered::handle took "
+            ),
             "{message}"
         );
         let _ = program.end().ok();
         let trace = only_trace(folder);
         let call = slow_call(&trace);
-        assert_eq!(call.function, "triggered::handle", "{way}");
+        assert_eq!(call.function, "programs::triggered::handle", "{way}");
         assert!(
             call.returned && call.took_ns > 300_000_000,
             "{way}: {call:?}"
         );
-        assert_eq!(call.thread_name, "triggered", "{way}");
-        let all = calls_of(&trace, call.thread, "triggered::handle");
+        assert_eq!(call.thread_name, "programs", "{way}");
+        let all = calls_of(&trace, call.thread, "programs::triggered::handle");
         assert_eq!(all.len(), 111, "{way}");
         let (begin, end) = (
-            mark(&trace, "begin of triggered::handle"),
-            mark(&trace, "end of triggered::handle"),
+            mark(&trace, "begin of programs::triggered::handle"),
+            mark(&trace, "end of programs::triggered::handle"),
         );
         assert_eq!(all[100], (begin, end), "{way}");
         assert!(trace.info.end.is_some_and(|dump| dump.0 > end), "{way}");
@@ -150,7 +152,7 @@ fn slow_calls_make_one_trace_each() {
 #[test]
 fn tools_point_to_the_slow_call() {
     let folder = Folder::new("triggered-tools");
-    let mut program = start(&folder, "", "triggered::h*>300ms, panic");
+    let mut program = start(&folder, "", "programs::triggered::h*>300ms, panic");
     tell(&mut program, "slow 400");
     let _ = program.wait_for_line("wrote");
     let _ = program.end().ok();
@@ -161,18 +163,21 @@ fn tools_point_to_the_slow_call() {
     for command in ["info", "report"] {
         let document = json(command, &path);
         let trigger = &document["trigger"];
-        assert_eq!(trigger["text"], "triggered::h*>300ms");
-        assert_eq!(trigger["function"], "triggered::handle");
+        assert_eq!(trigger["text"], "programs::triggered::h*>300ms");
+        assert_eq!(trigger["function"], "programs::triggered::handle");
         assert_eq!(trigger["thread"], call.thread);
-        assert_eq!(trigger["thread_name"], "triggered");
+        assert_eq!(trigger["thread_name"], "programs");
         assert_eq!(trigger["took_ns"], call.took_ns);
         assert_eq!(trigger["threshold_ns"], 300_000_000);
         assert_eq!(trigger["begin_unix_ns"], call.begin_unix_ns);
         assert_eq!(trigger["returned"], true);
-        assert_eq!(document["marks"][0]["name"], "begin of triggered::handle");
+        assert_eq!(
+            document["marks"][0]["name"],
+            "begin of programs::triggered::handle"
+        );
         assert_eq!(document["failed_thread"], Value::Null);
         let text = fdr(&[command.as_ref(), path.as_os_str()]);
-        let wanted = "trigger triggered::h*>300ms: triggered::handle took 4";
+        let wanted = "trigger programs::triggered::h*>300ms: programs::triggered::handle took 4";
         let text = text.replace("\n           ", " ");
         assert!(text.contains(wanted), "{text}");
     }
@@ -184,7 +189,7 @@ fn ten_thousand_slow_calls_respect_the_limit() {
     let mut program = start(
         &folder,
         "FDR_OUT_MOST=3 FDR_LOG=info",
-        "triggered::handle>10us /20ms",
+        "programs::triggered::handle>10us /20ms",
     );
     for _ in 0..2 {
         tell(&mut program, "many 8 1250");
@@ -207,7 +212,7 @@ fn ten_thousand_slow_calls_respect_the_limit() {
 fn a_call_that_never_returns_fires_once() {
     let started = ["FDR_KEEP=10s", "FDR_KEEP=0", "FDR_MODE=full"].map(|way| {
         let folder = Folder::new("triggered-hangs");
-        let mut program = start(&folder, way, "triggered::hang>50ms /0");
+        let mut program = start(&folder, way, "programs::triggered::hang>50ms /0");
         tell(&mut program, "hang");
         (way, folder, program)
     });
@@ -215,7 +220,7 @@ fn a_call_that_never_returns_fires_once() {
         let _ = program.wait_for_line("wrote");
         let trace = traces_so_far(&folder).remove(0);
         let call = slow_call(&trace);
-        assert_eq!(call.function, "triggered::hang", "{way}");
+        assert_eq!(call.function, "programs::triggered::hang", "{way}");
         assert!(
             !call.returned && call.took_ns > 50_000_000,
             "{way}: {call:?}"
@@ -224,7 +229,7 @@ fn a_call_that_never_returns_fires_once() {
         let lane = trace.thread("hanging");
         assert_eq!(
             (lane.edges.len(), lane.times[0]),
-            (1, mark(&trace, "begin of triggered::hang")),
+            (1, mark(&trace, "begin of programs::triggered::hang")),
             "{way}"
         );
         assert_eq!(trace.info.thread_of_reason(), Some(lane.thread.id), "{way}");
@@ -245,7 +250,7 @@ fn due_dumps_are_made_at_the_end() {
         let mut program = start(
             &folder,
             way,
-            "triggered::handle>50ms +9m, triggered::outer>1m",
+            "programs::triggered::handle>50ms +9m, programs::triggered::outer>1m",
         );
         for line in ["nested 100", "slow 100"] {
             tell(&mut program, line);
@@ -253,11 +258,11 @@ fn due_dumps_are_made_at_the_end() {
         let _ = program.end().ok();
         let trace = only_trace(&folder);
         let call = slow_call(&trace);
-        let all = calls_of(&trace, call.thread, "triggered::handle");
+        let all = calls_of(&trace, call.thread, "programs::triggered::handle");
         assert_eq!(all.len(), 4, "{way}");
         assert_eq!(
             all[1].0,
-            mark(&trace, "begin of triggered::handle"),
+            mark(&trace, "begin of programs::triggered::handle"),
             "{way}: the first slow one"
         );
     }
@@ -277,37 +282,40 @@ fn deep_and_handler_calls_are_watched() {
         names.collect::<Vec<_>>()
     };
     assert_eq!(
-        reasons("triggered::handle>50ms", &["deep 500"]),
-        ["triggered::handle"]
+        reasons("programs::triggered::handle>50ms", &["deep 500"]),
+        ["programs::triggered::handle"]
     );
     // The outermost calls of `deep` have room, whatever is inside.
     assert_eq!(
-        reasons("triggered::deep>50ms", &["deep 500"]),
-        ["triggered::deep"]
+        reasons("programs::triggered::deep>50ms", &["deep 500"]),
+        ["programs::triggered::deep"]
     );
     // `handle` is too deep inside.
     assert_eq!(
-        reasons("triggered::*e*>50ms /9m", &["deep 10"]),
-        ["triggered::handle"]
+        reasons("programs::triggered::*e*>50ms /9m", &["deep 10"]),
+        ["programs::triggered::handle"]
     );
     assert_eq!(
-        reasons("triggered::handle>50ms", &["handled"]),
-        ["triggered::handle"]
+        reasons("programs::triggered::handle>50ms", &["handled"]),
+        ["programs::triggered::handle"]
     );
     // Two triggers, and each makes its trace.
     let both = reasons(
-        "triggered::handle>50ms, triggered::outer>50ms",
+        "programs::triggered::handle>50ms, programs::triggered::outer>50ms",
         &["nested 100"],
     );
-    assert_eq!(both, ["triggered::handle", "triggered::outer"]);
-    assert!(reasons("triggered::handle>1m", &["quick 1000", "slow 10"]).is_empty());
+    assert_eq!(
+        both,
+        ["programs::triggered::handle", "programs::triggered::outer"]
+    );
+    assert!(reasons("programs::triggered::handle>1m", &["quick 1000", "slow 10"]).is_empty());
 }
 
 #[test]
 fn watched_functions_are_never_only_counted() {
     let folder = Folder::new("triggered-counted");
     let variables = "FDR_BUDGET=0.0001% FDR_BUFFER=128K";
-    let mut program = start(&folder, variables, "triggered::handle>300ms");
+    let mut program = start(&folder, variables, "programs::triggered::handle>300ms");
     until("functions that are only counted", || {
         tell(&mut program, "quick 200000");
         let process = program.id().to_string();
@@ -321,7 +329,7 @@ fn watched_functions_are_never_only_counted() {
     let _ = program.end().ok();
     assert_eq!(
         slow_call(&only_trace(&folder)).function,
-        "triggered::handle"
+        "programs::triggered::handle"
     );
 }
 
@@ -329,7 +337,7 @@ fn watched_functions_are_never_only_counted() {
 fn forked_children_dump_for_their_calls() {
     for way in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("triggered-fork");
-        let mut program = start(&folder, way, "triggered::handle>50ms");
+        let mut program = start(&folder, way, "programs::triggered::handle>50ms");
         program.tell("fork 100");
         let child: u64 = program.line().parse().expect("a number");
         assert_eq!(program.line(), "done");
@@ -339,11 +347,15 @@ fn forked_children_dump_for_their_calls() {
         let _ = program.end().ok();
         let trace = only_trace(&folder);
         assert_eq!(trace.info.process, Some(child), "{way}");
-        assert_eq!(slow_call(&trace).function, "triggered::handle", "{way}");
+        assert_eq!(
+            slow_call(&trace).function,
+            "programs::triggered::handle",
+            "{way}"
+        );
     }
     // A call that the parent has not answered for yet is the parent's alone.
     let folder = Folder::new("triggered-fork-due");
-    let mut program = start(&folder, "", "triggered::handle>50ms +9m");
+    let mut program = start(&folder, "", "programs::triggered::handle>50ms +9m");
     tell(&mut program, "slow 100");
     program.tell("fork 0");
     let _ = program.line();
@@ -382,22 +394,25 @@ fn triggers_change_while_the_program_runs() {
         fdr(&words).trim_end().to_owned()
     };
     tell(&mut program, "slow 100");
-    let set = ctl(&["trigger", "triggered::handle>50ms, every 9m"]);
-    assert_eq!(set, "triggers: triggered::handle>50ms, every 9m");
+    let set = ctl(&["trigger", "programs::triggered::handle>50ms, every 9m"]);
+    assert_eq!(set, "triggers: programs::triggered::handle>50ms, every 9m");
     let status: Value = serde_json::from_str(&ctl(&["status", "--json"])).expect("JSON");
-    assert_eq!(status["triggers"], "triggered::handle>50ms, every 9m");
+    assert_eq!(
+        status["triggers"],
+        "programs::triggered::handle>50ms, every 9m"
+    );
     tell(&mut program, "slow 100");
     let _ = program.wait_for_line("wrote");
     assert_eq!(ctl(&["trigger", "off"]), "triggers: off");
     tell(&mut program, "slow 100");
-    let unknown = ctl(&["trigger", "triggered::handel>50ms"]);
+    let unknown = ctl(&["trigger", "programs::triggered::handel>50ms"]);
     assert!(
-        unknown.contains("no function") && unknown.contains("triggered::handle"),
+        unknown.contains("no function") && unknown.contains("programs::triggered::handle"),
         "{unknown}"
     );
     let _ = program.end().ok();
     assert_eq!(
         slow_call(&only_trace(&folder)).function,
-        "triggered::handle"
+        "programs::triggered::handle"
     );
 }

@@ -10,7 +10,7 @@ use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 
 fn start(folder: &Folder, variables: &str, trigger: &str) -> Running {
-    let program = Program::new(env!("CARGO_BIN_EXE_triggered"), folder);
+    let program = Program::named("triggered", folder);
     let program = program.set("FDR=1").set(variables);
     program.env("FDR_TRIGGER", trigger).start()
 }
@@ -63,7 +63,7 @@ fn the_exit() {
     }
     // The default.
     let folder = Folder::new("trigger-exit-default");
-    let program = Program::new(env!("CARGO_BIN_EXE_triggered"), &folder);
+    let program = Program::named("triggered", &folder);
     let mut program = program.set("FDR=1").start();
     tell(&mut program, "quick 10");
     let _ = program.end().ok();
@@ -154,7 +154,7 @@ fn the_signal() {
         let _ = program.end().ok();
         assert_eq!(reasons(&folder), vec!["signal"; wanted], "{trigger}");
         let trace = Trace::read(&folder.only_trace());
-        let handled = trace.calls()["triggered::handle"];
+        let handled = trace.calls()["programs::triggered::handle"];
         assert_eq!(handled, if trigger == "off" { 10 } else { 20 }, "{trigger}");
     }
 }
@@ -164,7 +164,11 @@ fn missing_folders_are_reported_once() {
     let folder = Folder::new("trigger-gone");
     let places = "FDR_LOG=info FDR_DIR=rings/ FDR_OUT=traces/%p.%n.fdr";
     fs::create_dir(folder.join("traces")).expect("a folder");
-    let mut program = start(&folder, places, "every 100ms, triggered::handle>50ms /0");
+    let mut program = start(
+        &folder,
+        places,
+        "every 100ms, programs::triggered::handle>50ms /0",
+    );
     // The recorder has come up before the program answers, and wanted the folder to be there.
     tell(&mut program, "release");
     fs::remove_dir(folder.join("traces")).expect("removed");
@@ -183,7 +187,7 @@ fn missing_folders_are_reported_once() {
     let folder = Folder::new("trigger-gone-quiet");
     fs::create_dir(folder.join("traces")).expect("a folder");
     let places = "FDR_DIR=rings/ FDR_OUT=traces/%p.%n.fdr";
-    let mut program = start(&folder, places, "triggered::handle>10us /0");
+    let mut program = start(&folder, places, "programs::triggered::handle>10us /0");
     tell(&mut program, "release");
     fs::remove_dir(folder.join("traces")).expect("removed");
     tell(&mut program, "many 4 500");
@@ -200,12 +204,12 @@ fn a_full_disk_is_reported_once() {
     }
     let folder = Folder::new("trigger-full");
     let words = crate::faults_support::UNSHARE;
-    let script = format!("{mount}; exec \"$0\"");
+    let script = format!("{mount}; exec \"$0\" triggered");
     let program = Program::new(words[0], &folder).args(&words[1..]);
-    let program = program.args(&["sh", "-c", &script, env!("CARGO_BIN_EXE_triggered")]);
+    let program = program.args(&["sh", "-c", &script, env!("CARGO_BIN_EXE_programs")]);
     let program = program.set("FDR=1 FDR_DIR=/dev/shm FDR_OUT=small/%n.fdr FDR_KEEP=0");
     let mut program = program
-        .env("FDR_TRIGGER", "triggered::handle>10us /0")
+        .env("FDR_TRIGGER", "programs::triggered::handle>10us /0")
         .start();
     tell(&mut program, "quick 20000");
     tell(&mut program, "many 4 500");
@@ -222,17 +226,21 @@ fn a_full_disk_is_reported_once() {
 #[test]
 fn bad_triggers_are_one_line() {
     for (variable, value, wanted) in [
-        ("FDR_TRIGGER", "triggered::handle", "my_app::function>50ms"),
         (
             "FDR_TRIGGER",
-            "triggered::handle>50",
+            "programs::triggered::handle",
+            "my_app::function>50ms",
+        ),
+        (
+            "FDR_TRIGGER",
+            "programs::triggered::handle>50",
             "my_app::function>50ms",
         ),
         ("FDR_TRIGGER", "exit, rss>2T", "my_app::function>50ms"),
         ("FDR_OUT_MOST", "ten", "10,1G"),
     ] {
         let folder = Folder::new("trigger-bad");
-        let program = Program::new(env!("CARGO_BIN_EXE_triggered"), &folder);
+        let program = Program::named("triggered", &folder);
         let mut program = program.set("FDR=1").env(variable, value).start();
         tell(&mut program, "slow 100");
         let outcome = program.end().ok();
@@ -252,7 +260,7 @@ fn bad_triggers_are_one_line() {
     let outcome = run(
         &folder,
         "FDR_MODE=stream FDR_OUT=stream",
-        "triggered::handle>1ms",
+        "programs::triggered::handle>1ms",
         &["slow 10"],
     );
     let recorder_lines = outcome.recorder_lines();
@@ -265,9 +273,21 @@ fn bad_triggers_are_one_line() {
 #[test]
 fn triggers_that_never_fire_are_reported() {
     for (trigger, filter, wanted) in [
-        ("triggered::handel>50ms", "1", "nearest: triggered::handle"),
-        ("triggered::untimed>50ms", "1", "no function with durations"),
-        ("triggered::handle>50ms", "*,-*::handle", "FDR excludes"),
+        (
+            "programs::triggered::handel>50ms",
+            "1",
+            "nearest: programs::triggered::handle",
+        ),
+        (
+            "programs::triggered::untimed>50ms",
+            "1",
+            "no function with durations",
+        ),
+        (
+            "programs::triggered::handle>50ms",
+            "*,-*::handle",
+            "FDR excludes",
+        ),
     ] {
         let folder = Folder::new("trigger-never");
         let outcome = run(

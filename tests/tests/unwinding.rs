@@ -10,14 +10,12 @@ use fdr_tests::support::trace::Trace;
 use fdr_tests::tool;
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_unwinding");
-
 fn run(folder: &Folder, way: &str, times: u64) -> (Outcome, PathBuf) {
     run_with(folder, "", way, times)
 }
 
 fn run_with(folder: &Folder, variables: &str, way: &str, times: u64) -> (Outcome, PathBuf) {
-    let outcome = Program::new(PROGRAM, folder)
+    let outcome = Program::named("unwinding", folder)
         .set(&format!("FDR=1 FDR_OUT=%n.fdr {variables}"))
         .args(&[way.to_owned(), times.to_string()])
         .run();
@@ -78,7 +76,7 @@ fn a_panic_ends_the_calls_that_it_unwinds() {
     let folder = Folder::new("unwinding-panics");
     let (outcome, trace) = run(&folder, "panics", 0);
     let _ = outcome.ok();
-    assert_eq!(synthetic(&trace, "unwinding"), [0, 0]);
+    assert_eq!(synthetic(&trace, "programs"), [0, 0]);
     let (functions, _) = report(&trace);
     let wanted = [("leaf", 11, 0), ("outer", 10, 0), ("throw", 100, 0)];
     assert_eq!(calls(&functions), wanted);
@@ -92,7 +90,7 @@ fn jumped_calls_end_with_their_caller() {
         let folder = Folder::new(&format!("unwinding-{way}"));
         let (outcome, trace) = run(&folder, way, times);
         let _ = outcome.ok();
-        assert_eq!(synthetic(&trace, "unwinding"), [0, 2 * times], "{way}");
+        assert_eq!(synthetic(&trace, "programs"), [0, 2 * times], "{way}");
         let (functions, _) = report(&trace);
         let mut wanted = vec![
             ("inner", times, times),
@@ -150,7 +148,7 @@ fn moved_stacks_leave_halves_on_each() {
     let folder = Folder::new("unwinding-wanders");
     let (outcome, trace) = run(&folder, "wanders", 0);
     let _ = outcome.ok();
-    assert_eq!(synthetic(&trace, "unwinding"), [0, 1]);
+    assert_eq!(synthetic(&trace, "programs"), [0, 1]);
     assert_eq!(synthetic(&trace, "other"), [1, 0]);
     let (functions, _) = report(&trace);
     assert_eq!(calls(&functions), [("leaf", 6, 0), ("wanders", 2, 2)]);
@@ -160,9 +158,9 @@ fn moved_stacks_leave_halves_on_each() {
 fn what_ends_within_a_call_leaves_it_open() {
     for (way, thread, leaves) in [
         ("thread-exit", "ends", 2),
-        ("exit", "unwinding", 0),
-        ("_exit", "unwinding", 0),
-        ("abort", "unwinding", 0),
+        ("exit", "programs", 0),
+        ("_exit", "programs", 0),
+        ("abort", "programs", 0),
     ] {
         let folder = Folder::new(&format!("unwinding-{way}"));
         let (outcome, trace) = run(&folder, way, 0);

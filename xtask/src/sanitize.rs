@@ -59,13 +59,14 @@ const ADDRESS: Sanitizer = Sanitizer {
 };
 
 /// Whole programs, with recording on: threads that begin and end, and a dump from a handler.
-const PROGRAMS: [(&str, &[&str]); 3] = [
-    (
+const PROGRAMS: [&[&str]; 3] = [
+    &[
         "exact",
-        &["a:1:60000,b:2:60000,c:3:60000", "d:4:60000,e:5:60000"],
-    ),
-    ("handlers", &["first-records"]),
-    ("handlers", &["after-and-next"]),
+        "a:1:60000,b:2:60000,c:3:60000",
+        "d:4:60000,e:5:60000",
+    ],
+    &["handlers", "first-records"],
+    &["handlers", "after-and-next"],
 ];
 
 #[derive(clap::Args)]
@@ -93,17 +94,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 impl Sanitizer {
     fn run(&self) -> Result<()> {
         let (sh, host) = (shell()?, host()?);
-        self.finds_the_fault(&host)?;
+        let programs = self.build_programs(&host)?;
+        self.finds_the_fault(&programs)?;
         for suite in self.suites {
             run_command(self.cargo(&sh, suite, &host)?)?;
         }
-        let mut programs: Vec<&str> = PROGRAMS.map(|(name, _)| name).to_vec();
-        programs.dedup();
-        for name in programs {
-            self.build(name, &host)?;
-        }
-        for (name, arguments) in PROGRAMS {
-            self.runs_clean(name, arguments, &host)?;
+        for arguments in PROGRAMS {
+            self.runs_clean(&programs, arguments)?;
         }
         println!("{}: nothing found", self.name);
         Ok(())
@@ -143,15 +140,14 @@ impl Sanitizer {
             .env("ASAN_OPTIONS", "detect_leaks=0"))
     }
 
-    fn build(&self, name: &str, host: &str) -> Result<PathBuf> {
-        let words = format!("build --quiet --package fdr-tests --bin {name}");
-        run_command(self.cargo(&shell()?, &words, host)?)?;
-        Ok(self.folder()?.join(host).join("debug").join(name))
+    fn build_programs(&self, host: &str) -> Result<PathBuf> {
+        let words = "build --quiet --package fdr-tests --bin programs";
+        run_command(self.cargo(&shell()?, words, host)?)?;
+        Ok(self.folder()?.join(host).join("debug/programs"))
     }
 
-    fn finds_the_fault(&self, host: &str) -> Result<()> {
-        let program = self.build("faulty", host)?;
-        let (succeeded, said) = self.outcome(&program, &[self.fault], &self.folder()?)?;
+    fn finds_the_fault(&self, programs: &Path) -> Result<()> {
+        let (succeeded, said) = self.outcome(programs, &["faulty", self.fault], &self.folder()?)?;
         if succeeded || !said.contains(self.message) {
             return Err(format!(
                 "{} sanitizer is off: no {} in\n{said}",
@@ -162,23 +158,19 @@ impl Sanitizer {
         Ok(())
     }
 
-    fn runs_clean(&self, name: &str, arguments: &[&str], host: &str) -> Result<()> {
+    fn runs_clean(&self, programs: &Path, arguments: &[&str]) -> Result<()> {
         let work = self.folder()?.join("programs");
         let _ = fs::remove_dir_all(&work);
         fs::create_dir_all(&work).map_err(|error| format!("{}: {error}", work.display()))?;
-        let program = self.folder()?.join(host).join("debug").join(name);
-        let (succeeded, said) = self.outcome(&program, arguments, &work)?;
+        let (succeeded, said) = self.outcome(programs, arguments, &work)?;
         if !succeeded || said.contains("Sanitizer") {
-            return Err(format!(
-                "{name} {arguments:?}, {} sanitizer:\n{said}",
-                self.name
-            ));
+            return Err(format!("{arguments:?}, {} sanitizer:\n{said}", self.name));
         }
         let traces = fs::read_dir(&work).map_or(0, |entries| entries.flatten().count());
         if traces == 0 {
-            return Err(format!("{name} {arguments:?} recorded nothing:\n{said}"));
+            return Err(format!("{arguments:?} recorded nothing:\n{said}"));
         }
-        println!("{name} {}: clean", arguments.join(" "));
+        println!("{}: clean", arguments.join(" "));
         Ok(())
     }
 

@@ -11,16 +11,16 @@ use super::program::{Program, Running};
 /// Its threads: name and seed.
 pub const THREADS: [(&str, u64); 4] = [("k0", 11), ("k1", 12), ("k2", 13), ("k3", 14)];
 
-/// Starts the program, whose path is `exact`, in that folder, its rings in `rings`; with variables more.
+/// Starts the program, in that folder, its rings in `rings`; with variables more.
 ///
 /// # Panics
 ///
 /// If it does not begin.
 #[must_use]
-pub fn start(exact: &str, folder: &Folder, variables: &str) -> Running {
+pub fn start(folder: &Folder, variables: &str) -> Running {
     fs::create_dir(folder.join("rings")).expect("a folder");
     let threads = THREADS.map(|(name, seed)| format!("{name}:{seed}:{}", u64::MAX));
-    let mut program = Program::new(exact, folder)
+    let mut program = Program::named("exact", folder)
         .set("FDR=1 FDR_DIR=rings/")
         .set(variables)
         .args(&["--page", "page", &threads.join(",")])

@@ -56,10 +56,23 @@ impl Program {
         Program(command)
     }
 
-    /// `program` run by `sh -c`, as `"$0"`, after what `before` does: `ulimit -f 1; exec "$0" "$@"`.
+    /// The program of that name in `src/bin/programs`.
     #[must_use]
-    pub fn in_shell(script: &str, program: &str, folder: &Folder) -> Program {
-        Program::new("sh", folder).args(&["-c", script, program])
+    pub fn named(name: &str, folder: &Folder) -> Program {
+        Program::new(crate::programs(), folder).args(&[name])
+    }
+
+    /// `program` run by `sh -c`, as `"$0"`, after what the script does before: `ulimit -f 1; exec "$0" "$@"`.
+    #[must_use]
+    pub fn in_shell(script: &str, program: impl AsRef<OsStr>, folder: &Folder) -> Program {
+        let shell = Program::new("sh", folder).args(&["-c", script]);
+        shell.args(&[program])
+    }
+
+    /// The same with the program of that name in `src/bin/programs`: the name is the first word of `"$@"`.
+    #[must_use]
+    pub fn named_in_shell(script: &str, name: &str, folder: &Folder) -> Program {
+        Program::in_shell(script, crate::programs(), folder).args(&[name])
     }
 
     /// More arguments.

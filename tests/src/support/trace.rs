@@ -297,10 +297,10 @@ impl Trace {
     ///
     /// If there is any other function among them.
     #[must_use]
-    pub fn scripted(&self, lane: &Lane, program: &str) -> Vec<u8> {
+    pub fn scripted(&self, lane: &Lane) -> Vec<u8> {
         let mut numbers = BTreeMap::new();
         for (number, function) in FUNCTIONS.iter().enumerate() {
-            let name = format!("{program}::{function}");
+            let name = format!("programs::exact::{function}");
             let known = self.info.functions.iter().find(|known| known.name == name);
             let known = known.unwrap_or_else(|| panic!("no {name}"));
             numbers.insert(known.id.0, 2 * number as u8);

@@ -176,10 +176,10 @@ fn a_disk_that_hangs_holds_up_no_call() {
         let program = Program::new("strace", &folder)
             .args(&["-f", "-qq", "-o", "calls", "-e", "trace=rename,renameat2"])
             .args(&["-e", &hang[0], "-e", &hang[1]])
-            .args(&[env!("CARGO_BIN_EXE_triggered")])
+            .args(&[env!("CARGO_BIN_EXE_programs"), "triggered"])
             .set("FDR=1 FDR_OUT=out/ FDR_DIR=rings/ FDR_BUFFER=128K")
             .env("FDR_KEEP", keep)
-            .env("FDR_TRIGGER", "triggered::handle>50ms /0");
+            .env("FDR_TRIGGER", "programs::triggered::handle>50ms /0");
         let mut program = program.start();
         let traces = |named: bool| {
             let names = fs::read_dir(folder.join("out")).into_iter().flatten();

@@ -107,7 +107,7 @@ fn the_page_is_usable_and_names_are_text() {
     spread(&traces[4]);
     readable_part(&traces[5], 1500);
     readable_part(&traces[6], 815);
-    let program = Program::new(env!("CARGO_BIN_EXE_controlled"), &folder);
+    let program = Program::named("controlled", &folder);
     let mut program = program
         .set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/")
         .start();

@@ -30,7 +30,7 @@ const CAUSES: [(&str, &str); 8] = [
 /// What was planted, and the sentences of `fdr slow` with those options. `None`: this machine tells no states.
 fn found(cause: &str, seed: u64, options: &[&str]) -> Option<(Value, Vec<String>)> {
     let folder = Folder::new(&format!("planted-{cause}"));
-    let program = Program::new(env!("CARGO_BIN_EXE_planted"), &folder).set(VARIABLES);
+    let program = Program::named("planted", &folder).set(VARIABLES);
     let outcome = program.args(&[cause, &seed.to_string()]).run().ok();
     let planted = outcome.stdout.lines().last().expect("a line");
     let planted = serde_json::from_str(planted).expect("JSON");
@@ -92,7 +92,7 @@ fn is_of_std(function: &str) -> bool {
 fn samples_name_functions_without_the_attribute() {
     for (cause, kind) in [("quadratic", "time_in"), ("faults", "page_faults_in")] {
         let folder = Folder::new(&format!("planted-samples-{cause}"));
-        let program = Program::new(env!("CARGO_BIN_EXE_planted"), &folder).set(VARIABLES);
+        let program = Program::named("planted", &folder).set(VARIABLES);
         let _ = program.args(&[cause, "5"]).run().ok();
         let trace = folder.join("t.fdr");
         let words = ["slow", "--json", "--limit", "1", "--over", "40ms"];
@@ -110,7 +110,8 @@ fn samples_name_functions_without_the_attribute() {
         // Without optimizations, the functions of the standard library that the code calls are not inlined, and are
         // places of their own.
         let first = functions.find(|function| !is_of_std(function));
-        let is_own = first.is_some_and(|function| function.starts_with("planted::causes::"));
+        let is_own =
+            first.is_some_and(|function| function.starts_with("programs::planted::causes::"));
         assert!(is_own, "{cause}: {slow:#}");
     }
 }

@@ -1,8 +1,8 @@
 //! A plug-in with traced functions and with its own copy of the recorder's API. It exports C functions
 //! and knows nothing about who loads it.
 
-#[path = "../stepped/steps.rs"]
-mod steps;
+#[path = "../programs/stepped.rs"]
+mod stepped;
 
 use fdr::sync::Mutex;
 use fdr::traced;
@@ -82,14 +82,13 @@ pub extern "C" fn plugin_recorded() -> u64 {
         .sum()
 }
 
-/// Makes its calls one instruction at a time, see `steps`; with `STEPPED=events` events, too.
+/// Makes its calls one instruction at a time, see `stepped`; with `STEPPED=events` events, too.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_stepped() -> u64 {
     match std::env::var("STEPPED").as_deref() {
-        Ok("tasks") => steps::run(1, 1, steps::SideWork::Tasks),
-        Ok("events") => steps::run(1, 1, steps::SideWork::Events),
-        _ => steps::run(1, 7, steps::SideWork::Calls),
+        Ok(side_work) => stepped::main(&["1", "1", side_work]),
+        Err(_) => stepped::main(&["1", "7"]),
     }
     0
 }
