@@ -1,15 +1,14 @@
 //! Arguments and results of calls: which values, of which call, and what a short, open or killed call leaves of them.
 
-use std::ffi::OsStr;
-
 use fdr_formats::notes::{ERROR, Note, NoteKind, RESULT};
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
 use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::Value;
 
 use crate::events::record_rounds;
+use fdr_tests::support::tool::{fdr, json, verify};
 
 const ALL: &str = "FDR=*,-programs::arguments::left?out";
 
@@ -169,18 +168,16 @@ fn replay_over_a_time_hides_other_notes() {
         .run()
         .ok();
     let trace = folder.only_trace();
-    let replay = |more: &[&str]| -> (Vec<Value>, Vec<Value>) {
-        let options = ["replay", "--json", "-n", "1000000"].iter().chain(more);
-        let arguments: Vec<&OsStr> = options.map(OsStr::new).chain([trace.as_os_str()]).collect();
-        let replay: Value = serde_json::from_str(&fdr(&arguments)).expect("JSON");
+    let replay = |more: &str| -> (Vec<Value>, Vec<Value>) {
+        let replay = json(&format!("replay -n 1000000 {more}"), &[&trace]);
         let list = |name: &str| replay[name].as_array().expect("a list").clone();
         (list("calls"), list("notes"))
     };
-    let (calls, notes) = replay(&[]);
+    let (calls, notes) = replay("");
     let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
     let mut times: Vec<u64> = calls.iter().map(|call| number(call, "total_ns")).collect();
     times.sort_unstable();
-    let (long, long_notes) = replay(&["--over", &format!("{}ns", times[times.len() / 2])]);
+    let (long, long_notes) = replay(&format!("--over {}ns", times[times.len() / 2]));
     assert!(!long.is_empty() && long.len() < calls.len() && long_notes.len() < notes.len());
     // Each call of this function has a note with its argument.
     let name = "programs::arguments::recurses";
@@ -243,12 +240,7 @@ fn open_calls_have_their_arguments_after_a_kill() {
         assert!(!outcome.status.success());
         let found = folder.join("found.fdr");
         let ring = only_ring(&folder);
-        let _ = fdr(&[
-            "dump".as_ref(),
-            ring.as_os_str(),
-            "-o".as_ref(),
-            found.as_os_str(),
-        ]);
+        let _ = fdr("dump -o", &[&found, &ring]);
         verify(&found);
         let trace = Trace::read(&found);
         let notes = notes(&trace, trace.thread("programs"));
@@ -269,12 +261,10 @@ fn open_calls_keep_their_arguments() {
         let folder = Folder::new("arguments-snapshot");
         let mut running = program(&folder, &format!("{ALL} {variables} FDR_OUT=dump.fdr"))
             .args(&["20000", "wait"])
-            .start();
-        while running.line() != "waits" {}
-        let (pid, snapshot) = (running.id().to_string(), folder.join("snapshot.fdr"));
-        let words = ["dump", "-q", &pid, "-o"].map(OsStr::new);
-        let _ = fdr(&[&words[..], &[snapshot.as_os_str()]].concat());
-        let _ = fdr(&["ctl", &pid, "dump"].map(OsStr::new));
+            .start_until("waits");
+        let (pid, snapshot) = (running.id(), folder.join("snapshot.fdr"));
+        let _ = fdr(&format!("dump -q {pid} -o"), &[&snapshot]);
+        let _ = fdr(&format!("ctl {pid} dump"), &[]);
         for name in ["snapshot.fdr", "dump.fdr"] {
             let trace = Trace::verified(&folder.join(name));
             let notes = notes(&trace, trace.thread("programs"));

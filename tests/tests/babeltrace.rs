@@ -3,7 +3,6 @@
 //! files are read by both.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,8 @@ use fdr_formats::{
 };
 use fdr_tests::example;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{self, fdr, json, number};
 use fdr_tests::support::trace::Trace;
 use serde_json::Value;
 
@@ -125,12 +125,6 @@ fn convert(trace: &Path, folder: &Folder) -> PathBuf {
     path
 }
 
-fn number(value: &Value) -> u64 {
-    value
-        .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
-}
-
 fn table(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().expect("an object").iter()
 }
@@ -149,22 +143,9 @@ fn calls(found: &Value) -> Calls {
 
 /// The same report of a folder as of the trace that it was made of.
 fn same_report(trace: &Path, folder: &Path) {
-    let report = |path: &Path| -> Value {
-        let words = ["report", "--json", "--window"].map(OsStr::new);
-        let report = fdr(&[&words[..], &[path.as_os_str()]].concat());
-        serde_json::from_str(&report).expect("JSON")
-    };
+    let report = |path: &Path| -> Value { json("report --window", &[path]) };
     let (of_trace, of_folder) = (report(trace), report(folder));
-    let names = |report: &Value| -> Calls {
-        let rows = report["functions"].as_array().expect("a list").iter();
-        let row = |row: &Value| {
-            (
-                row["name"].as_str().expect("a name").to_owned(),
-                number(&row["calls"]),
-            )
-        };
-        rows.map(row).collect()
-    };
+    let names = |report: &Value| tool::calls(&report["functions"]);
     assert!(!names(&of_trace).is_empty());
     assert_eq!(names(&of_trace), names(&of_folder));
 }
@@ -473,13 +454,7 @@ fn events_have_names_and_values() {
     );
     // There and back, all is as it was.
     let back = folder.join("back.fdr");
-    let convert = [
-        "convert".as_ref(),
-        made.as_os_str(),
-        "--to".as_ref(),
-        "xray".as_ref(),
-    ];
-    let _ = fdr(&[&convert[..], &["-o".as_ref(), back.as_os_str()]].concat());
+    let _ = fdr("convert --to xray -o", &[&back, &made]);
     let events = |path: &Path| {
         let trace = Trace::read(path);
         trace.events(trace.thread("programs"))

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{calls, name, rows};
 use fdr_tests::{example, reader, tool};
 use serde_json::Value;
 
@@ -62,24 +63,12 @@ struct Recording {
     stdout: String,
 }
 
-/// Calls by the name of the function, as both the tool and the example write them.
-fn calls(functions: &Value) -> BTreeMap<String, u64> {
-    let function = |function: &Value| {
-        let name = function["name"].as_str().expect("a name").to_owned();
-        (name, function["calls"].as_u64().expect("a count"))
-    };
-    let functions = functions.as_array().expect("functions").iter();
-    functions.map(function).collect()
-}
-
 /// The same by thread.
 fn calls_by_thread(threads: &Value) -> BTreeMap<String, BTreeMap<String, u64>> {
-    let thread = |thread: &Value| {
-        let name = thread["name"].as_str().expect("a name").to_owned();
-        (name, calls(&thread["functions"]))
-    };
-    let threads = threads.as_array().expect("threads").iter();
-    threads.map(thread).collect()
+    let threads = rows(threads).iter();
+    threads
+        .map(|thread| (name(thread), calls(&thread["functions"])))
+        .collect()
 }
 
 /// Calls by name as `llvm-xray account` counts them: the columns count and function, the last.
@@ -242,11 +231,9 @@ fn rings_tell_whether_the_process_runs() {
     let program = program.args(["--seconds", "600"]).env("FDR", "1");
     let mut running = program.stdout(Stdio::null()).spawn().expect("it runs");
     let recover = || {
-        let files = fs::read_dir(folder.0.path()).expect("a folder");
-        let paths = files.map(|file| file.expect("a file").path());
-        let mut rings = paths.filter(|path| path.to_string_lossy().ends_with(".fdr-ring"));
+        let ring = folder.0.ending(".fdr-ring").pop()?;
         let mut command = folder.command(tool());
-        let output = command.arg("dump").arg(rings.next()?).output();
+        let output = command.arg("dump").arg(ring).output();
         let output = output.expect("fdr runs");
         let text = String::from_utf8(output.stderr).expect("UTF-8");
         Some((output.status.code(), text))

@@ -2,7 +2,8 @@
 //! no faults. The tests of the formats make faulty clocks by hand.
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::fdr;
 use fdr_tests::support::trace::Trace;
 
 #[test]
@@ -39,7 +40,7 @@ fn sound_clocks_cause_no_complaint() {
             times.all(|time| (tick.0..=later_tick.0).contains(&time)),
             "{clock}"
         );
-        let notes = fdr(&["info".as_ref(), path.as_ref()]);
+        let notes = fdr("info", &[path.as_ref()]);
         assert!(
             !notes.contains("steady clock") && !notes.contains("began anew"),
             "{notes}"

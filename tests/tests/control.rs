@@ -11,20 +11,20 @@ use fdr_formats::ring::{control, layout};
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{CONTAINED, Program, Running, fdr, verify};
+use fdr_tests::support::program::{CONTAINED, Program, Running};
 use fdr_tests::support::random::Random;
+use fdr_tests::support::tool::{fdr, json, number, row, sum, verify};
 use fdr_tests::support::wait::until;
 use serde_json::Value;
 
 /// Small rings in a folder of their own.
-const VARIABLES: &str = "FDR=1 FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/ FDR_SIGNAL=none";
+pub(crate) const VARIABLES: &str =
+    "FDR=1 FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/ FDR_SIGNAL=none";
 
-fn start(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
+pub(crate) fn start(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
     let program = Program::named("controlled", folder);
     let program = program.set(VARIABLES).set(variables).args(arguments);
-    let mut running = program.start();
-    assert_eq!(running.line(), "ready");
-    running
+    program.start_until("ready")
 }
 
 pub(crate) fn call(program: &mut Running, count: u64) {
@@ -32,14 +32,14 @@ pub(crate) fn call(program: &mut Running, count: u64) {
     assert_eq!(program.line(), "done");
 }
 
-fn try_ctl(process: u32, words: &[&str]) -> Output {
+pub(crate) fn try_ctl(process: u32, words: &[&str]) -> Output {
     let mut command = Command::new(fdr_tests::tool());
     let command = command.arg("ctl").arg(process.to_string()).args(words);
     command.output().expect("fdr runs")
 }
 
 /// The answer without its end of line.
-fn ctl(program: &Running, words: &[&str]) -> String {
+pub(crate) fn ctl(program: &Running, words: &[&str]) -> String {
     let output = try_ctl(program.id(), words);
     assert!(output.status.success(), "{words:?}: {output:?}");
     String::from_utf8(output.stdout)
@@ -68,40 +68,26 @@ fn status(program: &Running) -> Value {
 
 fn report(path: &Path) -> Value {
     verify(path);
-    let arguments = ["report".as_ref(), "--json".as_ref(), path.as_os_str()];
-    serde_json::from_str(&fdr(&arguments)).expect("JSON")
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
-}
-
-fn sum(report: &Value, field: &str) -> u64 {
-    let threads = report["threads"].as_array().expect("threads");
-    threads.iter().map(|thread| number(&thread[field])).sum()
+    json("report", &[path])
 }
 
 /// The trace is whole and no count is missing. Returns the report.
 fn is_exact(path: &Path) -> Value {
     let report = report(path);
     let parts = ["readable", "overwritten", "dropped", "summarised"];
-    let parts: u64 = parts.iter().map(|part| sum(&report, part)).sum();
-    assert_eq!(parts, sum(&report, "recorded"), "{}", path.display());
+    let parts: u64 = parts.iter().map(|part| sum(&report["threads"], part)).sum();
+    assert_eq!(
+        parts,
+        sum(&report["threads"], "recorded"),
+        "{}",
+        path.display()
+    );
     report
 }
 
 /// The calls of a function in a trace.
 fn calls(report: &Value, name: &str) -> u64 {
-    let functions = report["functions"].as_array().expect("functions");
-    let function = functions.iter().find(|function| function["name"] == name);
-    function.map_or(0, |function| number(&function["calls"]))
-}
-
-fn traces(folder: &Folder) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder.join("out")).expect("a folder");
-    entries
-        .map(|entry| entry.expect("an entry").path())
-        .collect()
+    row(&report["functions"], name).map_or(0, |function| number(&function["calls"]))
 }
 
 #[test]
@@ -117,11 +103,11 @@ fn recording_is_turned_off_and_on() {
     assert_eq!(functions_off(&on), 0);
     call(&mut program, 20);
     let path = PathBuf::from(ctl(&program, &["dump"]));
-    assert_eq!(traces(&folder), std::slice::from_ref(&path));
+    assert_eq!(folder.files("out"), std::slice::from_ref(&path));
     let report = is_exact(&path);
     assert_eq!(calls(&report, "programs::controlled::exactly"), 23);
-    assert_eq!(sum(&report, "recorded"), 46);
-    let info = fdr(&["info".as_ref(), path.as_os_str()]);
+    assert_eq!(sum(&report["threads"], "recorded"), 46);
+    let info = fdr("info", &[&path]);
     assert!(info.contains("by fdr ctl"), "{info}");
     let status = status(&program);
     assert_eq!(
@@ -299,11 +285,11 @@ fn filters_change_ten_thousand_times_under_load() {
     assert_eq!(answers.lines().count(), 10_000 + 5 * 10);
     let _ = program.end().ok();
     // One at the exit, too.
-    let traces = traces(&folder);
+    let traces = folder.files("out");
     assert_eq!(traces.len(), 11);
     for trace in traces {
         let report = is_exact(&trace);
-        assert!(sum(&report, "recorded") > 0);
+        assert!(sum(&report["threads"], "recorded") > 0);
     }
 }
 
@@ -323,7 +309,7 @@ fn keep_changes_while_the_program_runs() {
         (number(&status(&program)["summarised"]) > 0).then_some(())
     });
     let report = is_exact(Path::new(&ctl(&program, &["dump"])));
-    assert!(sum(&report, "summarised") > 0);
+    assert!(sum(&report["threads"], "summarised") > 0);
     ctl(&program, &["keep", "0"]);
     until("no threshold", || (threshold() == 0).then_some(()));
     // From here on each call leaves its records.
@@ -334,16 +320,16 @@ fn keep_changes_while_the_program_runs() {
     });
     assert_eq!(number(&status(&program)["summarised"]), before);
     let report = is_exact(Path::new(&ctl(&program, &["dump"])));
-    assert_eq!(sum(&report, "summarised"), before);
+    assert_eq!(sum(&report["threads"], "summarised"), before);
     // It can be turned on again.
     ctl(&program, &["keep", "500ms"]);
     until("a threshold", || (threshold() > 0).then_some(()));
     let outcome = program.end().ok();
-    let mut traces = traces(&folder);
+    let mut traces = folder.files("out");
     traces.sort();
     let report = is_exact(traces.last().expect("a trace"));
     assert_eq!(
-        sum(&report, "recorded"),
+        sum(&report["threads"], "recorded"),
         2 * number_behind(&outcome.stdout, "calls ")
     );
 }
@@ -444,13 +430,7 @@ fn rings_without_a_block_are_reported() {
     );
     // Every other command reads such a ring.
     let snapshot = folder.join("old.fdr");
-    let words = ["dump", &program.id().to_string(), "-o"].map(str::to_owned);
-    let words: Vec<_> = words
-        .iter()
-        .map(AsRef::as_ref)
-        .chain([snapshot.as_os_str()])
-        .collect();
-    let _ = fdr(&words);
+    let _ = fdr(&format!("dump {} -o", program.id()), &[&snapshot]);
     verify(&snapshot);
     file.write_all_at(&u64::MAX.to_le_bytes(), 248)
         .expect("room");
@@ -512,13 +492,11 @@ fn forked_children_obey_with_a_dumper_only() {
     program.tell("fork");
     let child: u32 = program.line().parse().expect("a process");
     assert_eq!(program.line(), "done");
-    let own = format!("programs.{child}.");
+    let own = format!("/programs.{child}.");
     let has_ring = || {
-        let mut rings = fs::read_dir(folder.join("rings")).expect("a folder");
-        let is_own = |name: std::ffi::OsString| name.to_string_lossy().starts_with(&own);
-        rings
-            .any(|entry| is_own(entry.expect("an entry").file_name()))
-            .then_some(())
+        let rings = folder.files("rings");
+        let is_own = |ring: &PathBuf| ring.to_string_lossy().contains(&own);
+        rings.iter().any(is_own).then_some(())
     };
     until("the child's ring", has_ring);
     let why = refused(child, &["status"]);
@@ -548,8 +526,7 @@ fn forked_children_obey_with_a_dumper_only() {
 fn what_can_not_be_controlled_is_reported() {
     let folder = Folder::new("ctl-none");
     let off = Program::named("controlled", &folder);
-    let mut off = off.start();
-    assert_eq!(off.line(), "ready");
+    let off = off.start_until("ready");
     let why = refused(off.id(), &["status"]);
     assert!(why.contains("it was started without FDR"), "{why}");
     let gone = u32::MAX;

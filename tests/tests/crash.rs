@@ -8,7 +8,8 @@ use std::path::Path;
 
 use fdr_tests::support::crashed::Crasher;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::verify;
 use fdr_tests::support::trace::Trace;
 
 const CRASHER: Crasher = Crasher(env!("CARGO_BIN_EXE_crasher"));
@@ -263,8 +264,7 @@ fn later_handlers_replace_ours() {
 fn a_signal_from_outside() {
     let folder = Folder::new("crash-outside");
     let program = Program::new(CRASHER.0, &folder).args(&["main", "wait", "recorded", "wait"]);
-    let mut running = program.set("FDR=1").start();
-    assert_eq!(running.line(), "ready");
+    let mut running = program.set("FDR=1").start_until("ready");
     running.tell("go");
     // When it says nothing more it waits inside `crash`; its own records tell.
     let ring = &folder.ending(".fdr-ring")[0];
@@ -332,7 +332,7 @@ fn files_are_called_as_the_pattern_says() {
         let outcome = CRASHER.run(&folder, &variables, &["main", "null"]);
         assert_eq!(outcome.stderr, "");
         check_course(&Trace::read(&folder.join(expected)), "crasher");
-        assert_eq!(fs::read_dir(folder.join("rings")).expect("it").count(), 0);
+        assert_eq!(folder.files("rings").len(), 0);
     }
     // Another format: a trace of the recorder's own all the same.
     let folder = Folder::new("crash-format");
@@ -410,12 +410,10 @@ fn no_descriptors() {
 fn a_folder_that_is_gone() {
     let folder = Folder::new("crash-gone");
     let program = Program::new(CRASHER.0, &folder).args(&["main", "null", "wait"]);
-    let mut running = program.set("FDR=1 FDR_OUT=sub/").start();
-    assert_eq!(running.line(), "ready");
+    let running = program.set("FDR=1 FDR_OUT=sub/").start_until("ready");
     fs::remove_dir_all(folder.join("sub")).expect("the folder");
     let outcome = running.end();
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
     // It is made anew.
-    let traces = fs::read_dir(folder.join("sub")).expect("it").count();
-    assert_eq!(traces, 1);
+    assert_eq!(folder.files("sub").len(), 1);
 }

@@ -6,7 +6,8 @@ use std::os::unix::process::ExitStatusExt;
 
 use fdr_tests::support::crashed::Crasher;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{fdr, verify};
+
+use fdr_tests::support::tool::{fdr, verify};
 use fdr_tests::support::trace::Trace;
 
 const CRASHER: Crasher = Crasher(env!("CARGO_BIN_EXE_crasher"));
@@ -69,7 +70,7 @@ fn a_fault_that_the_programs_handler_mends() {
     let rings = folder.ending(".fdr-ring");
     assert_eq!(rings.len(), 1, "{:?}", folder.names());
     // The reason is the signal that killed the process, not the one that it survived.
-    let listed = fdr(&["rings".as_ref(), folder.path().as_os_str()]);
+    let listed = fdr("rings", &[folder.path()]);
     assert!(!listed.contains("SIGSEGV"), "{listed}");
 }
 

@@ -5,10 +5,11 @@ use std::path::Path;
 
 use fdr_formats::notes::task_state;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
 use serde_json::Value;
 
 use crate::babeltrace::{babeltrace, words};
+use fdr_tests::support::tool::{fdr, json};
 
 /// The number behind a field's name.
 fn number(line: &str, field: &str) -> Option<u64> {
@@ -23,9 +24,7 @@ fn number(line: &str, field: &str) -> Option<u64> {
 /// The name of each function with tasks, and its counts. Their times are rounded to nanoseconds on the way.
 fn tasks(trace: &Path) -> Vec<(String, Vec<u64>)> {
     const COUNTS: [&str; 5] = ["tasks", "finished", "dropped", "unfinished", "never_polled"];
-    let words = ["report".as_ref(), "--tasks".as_ref(), "--json".as_ref()];
-    let report = fdr(&[&words[..], &[trace.as_os_str()]].concat());
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let report = json("report --tasks", &[trace]);
     let row = |row: &Value| {
         let name = row["name"].as_str().expect("a name").to_owned();
         let counts = COUNTS.map(|count| row[count].as_u64().expect("a count"));
@@ -57,15 +56,7 @@ fn the_exit_of_a_poll_has_its_task() {
         folder.join("back.fdr"),
     );
     for (from, format, to) in [(&first, "ctf", &ctf), (&ctf, "xray", &back)] {
-        let words = [
-            "convert".as_ref(),
-            from.as_os_str(),
-            "--to".as_ref(),
-            format.as_ref(),
-            "-o".as_ref(),
-            to.as_os_str(),
-        ];
-        let _ = fdr(&words);
+        let _ = fdr(&format!("convert --to {format} -o"), &[to, from]);
     }
     assert!(tasks(&first).len() > 3);
     assert_eq!(tasks(&back), tasks(&first), "there and back");

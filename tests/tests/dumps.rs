@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use fdr_formats::notes::Note;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::verify;
 use fdr_tests::support::trace::Trace;
 
 /// What `endings` prints before it ends: the sum of ten calls.

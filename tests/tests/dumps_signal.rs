@@ -8,16 +8,15 @@ use std::process::Command;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, Running, verify};
+use fdr_tests::support::program::{Outcome, Program, Running};
+use fdr_tests::support::tool::verify;
 use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 
 /// The program with four threads, at work.
 fn steady(folder: &Folder, variables: &str) -> Running {
     let program = Program::named("steady", folder);
-    let mut running = program.set(variables).start();
-    assert_eq!(running.line(), "ready");
-    running
+    program.set(variables).start_until("ready")
 }
 
 /// What it prints when nothing disturbs it.
@@ -126,9 +125,10 @@ fn without_a_signal_it_keeps_its_meaning() {
 
 fn handlers(folder: &Folder, variables: &str, way: &str) -> Running {
     let program = Program::named("handlers", folder);
-    let mut running = program.set(variables).args(&[way, "wait"]).start();
-    while running.line() != "waiting" {}
-    running
+    program
+        .set(variables)
+        .args(&[way, "wait"])
+        .start_until("waiting")
 }
 
 /// The program's handler was there first: both run.

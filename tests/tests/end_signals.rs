@@ -6,7 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, Running, verify};
+use fdr_tests::support::program::{Outcome, Program, Running};
+use fdr_tests::support::tool::verify;
 use fdr_tests::support::trace::Trace;
 
 const INT: i32 = 2;
@@ -21,9 +22,7 @@ fn steady(folder: &Folder, variables: &str) -> Running {
         env!("CARGO_BIN_EXE_programs"),
         "steady",
     ]);
-    let mut running = program.set(variables).start();
-    assert_eq!(running.line(), "ready");
-    running
+    program.set(variables).start_until("ready")
 }
 
 /// What the signal leaves of it.

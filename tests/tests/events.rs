@@ -1,12 +1,11 @@
 //! Events, counters and spans: what is recorded, where it stands among the calls, and what costs nothing.
 
-use std::ffi::OsStr;
-
 use fdr_tests::example;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{fdr, json, verify};
 use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::{Value, json};
 
@@ -135,12 +134,7 @@ fn events_survive_a_kill() {
         .run();
     assert!(!outcome.status.success());
     let ring = folder.join("found.fdr");
-    let _ = fdr(&[
-        "dump".as_ref(),
-        only_ring(&folder).as_os_str(),
-        "-o".as_ref(),
-        ring.as_os_str(),
-    ]);
+    let _ = fdr("dump -o", &[&ring, &only_ring(&folder)]);
     verify(&ring);
     let trace = Trace::read(&ring);
     let main = trace.thread("programs");
@@ -160,10 +154,11 @@ fn events_are_in_each_recorded_format() {
     let recorded = folder.join("queue.fdr");
     for format in ["xray", "ctf"] {
         let trace = folder.join(format);
-        let words = ["convert", "-q", "--to", format, "-o"].map(OsStr::new);
-        let _ = fdr(&[&words[..], &[trace.as_os_str(), recorded.as_os_str()]].concat());
-        let report = fdr(&["report".as_ref(), "--json".as_ref(), trace.as_os_str()]);
-        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let _ = fdr(
+            &format!("convert -q --to {format} -o"),
+            &[&trace, &recorded],
+        );
+        let report = json("report", &[&trace]);
         let figures = |list: &str, fields: &[&str]| -> Vec<Vec<Value>> {
             let rows = report[list].as_array().expect("a list").iter();
             let figures = |row: &Value| fields.iter().map(|&field| row[field].clone()).collect();
@@ -188,7 +183,7 @@ fn events_are_in_each_recorded_format() {
             assert!(found, "{format}: {wanted} {functions:?}");
         }
         assert_eq!(functions.len(), 3, "{format}: {functions:?}");
-        let state = fdr(&["state".as_ref(), "--at=end".as_ref(), trace.as_os_str()]);
+        let state = fdr("state --at=end", &[&trace]);
         let tells = state.contains("\n     counter queue::waiting: 0\n");
         assert!(tells && !state.contains("Threads/"), "{format}: {state}");
     }

@@ -111,12 +111,11 @@ fn program_facts_are_in_every_format() {
 fn dumps_by_signal_and_at_the_end() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-signal");
-        let mut running = Program::named("crowd", &folder)
+        let running = Program::named("crowd", &folder)
             .set("FDR=1 FDR_OUT=trace.%n")
             .env("FDR_FORMAT", target.name)
             .args(&["short", "20", "4"])
-            .start();
-        while running.line() != "waiting" {}
+            .start_until("waiting");
         running.signal("USR2");
         let _ = running.wait_for_line("wrote ");
         let outcome = running.end().ok();
@@ -323,11 +322,10 @@ fn a_dump_on_standard_output() {
 #[test]
 fn the_tool_sends_snapshots_in_every_format() {
     let folder = Folder::new("formats-running");
-    let mut running = Program::named("crowd", &folder)
+    let running = Program::named("crowd", &folder)
         .set("FDR=1 FDR_OUT=/dev/null FDR_DIR=.")
         .args(&["short", "20", "4"])
-        .start();
-    while running.line() != "waiting" {}
+        .start_until("waiting");
     let process = running.id().to_string();
     let others = converted(&folder, &process).into_iter();
     let mut traces: Vec<PathBuf> = others.map(|(_, path, _)| path).collect();

@@ -13,7 +13,8 @@ use std::process::Command;
 use fdr_formats::registry;
 use fdr_formats::text::is_unsafe;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::{fdr, verify};
 
 const SUM: &str = "315\n";
 const HOSTILE: &str = env!("CARGO_BIN_EXE_hostile");
@@ -87,9 +88,7 @@ fn created_folders_are_private() {
     for made in ["a", "a/b", "c", "c/d"] {
         assert_eq!(mode(&folder.join(made)) & 0o022, 0, "{made}");
     }
-    for trace in fs::read_dir(folder.join("a/b")).expect("a folder") {
-        verify(&trace.expect("a trace").path());
-    }
+    folder.files("a/b").iter().for_each(|trace| verify(trace));
 }
 
 #[test]
@@ -244,9 +243,7 @@ fn a_folder_behind_a_link_is_a_folder() {
     let script = "\"$0\" \"$@\" abort; true";
     let program = Program::named_in_shell(script, "endings", &folder);
     let _ = program.set("FDR=1 FDR_DIR=linked FDR_CRASH=0").run().ok();
-    let rings = fs::read_dir(folder.join("real"))
-        .expect("the folder")
-        .count();
+    let rings = folder.files("real").len();
     assert_eq!(
         (folder.names(), rings),
         (vec!["linked".into(), "real".into()], 1)
@@ -367,7 +364,7 @@ fn hostile_programs_threads_and_functions_are_named_harmlessly() {
                 .expect("UTF-8");
             assert!(!file.contains(|c: char| c.is_control()), "{file:?}");
             for command in ["info", "report", "slow", "replay", "verify", "state"] {
-                harmless(&fdr(&[OsStr::new(command), traces[0].as_os_str()]));
+                harmless(&fdr(command, &[&traces[0]]));
             }
             fs::remove_file(&traces[0]).expect("removed");
         }

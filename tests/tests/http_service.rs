@@ -7,7 +7,8 @@ use std::net::TcpStream;
 
 use fdr_tests::example;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{json, verify};
 use serde_json::Value;
 
 /// Twenty for each of four clients are 16 items, 3 searches and a digest.
@@ -51,15 +52,8 @@ fn measured(stdout: &str) -> BTreeMap<String, Measured> {
 
 /// The rows of one function, by a field.
 fn rows_by(folder: &Folder, field: &str, function: &str) -> BTreeMap<String, Value> {
-    let json = fdr(&[
-        "report".as_ref(),
-        "--tasks".as_ref(),
-        "--by".as_ref(),
-        field.as_ref(),
-        "--json".as_ref(),
-        folder.only_trace().as_os_str(),
-    ]);
-    let document: Value = serde_json::from_str(&json).expect("JSON");
+    let words = format!("report --tasks --by {field}");
+    let document = json(&words, &[&folder.only_trace()]);
     let rows = document["tasks"].as_array().expect("rows").clone();
     rows.into_iter()
         .filter(|row| row["name"] == format!("http_service::{function}"))

@@ -1,15 +1,15 @@
 //! Each trace names its program's identity. The traces come from an exit, a crash, a ring after `kill -9`, a child of
 //! a fork, and a stream, in every format.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use fdr_formats::identity::{Identity, Part};
 use fdr_formats::registry;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{fdr, json};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::tool;
 use serde_json::{Value, json};
@@ -54,35 +54,23 @@ fn own() -> Identity {
     whole(env!("CARGO_PKG_VERSION"), TAGS)
 }
 
-fn traces(folder: &Folder) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder.join("out")).expect("a folder");
-    files.map(|file| file.expect("an entry").path()).collect()
-}
-
 /// The identity of the only trace.
 fn identity_of(folder: &Folder) -> Identity {
-    let files = traces(folder);
-    assert_eq!(files.len(), 1, "{files:?}");
-    Trace::read(&files[0]).info.identity
-}
-
-fn run(arguments: &[&dyn AsRef<OsStr>]) -> String {
-    let arguments: Vec<&OsStr> = arguments.iter().map(|text| text.as_ref()).collect();
-    fdr(&arguments)
+    Trace::read(&folder.only_file("out", "")).info.identity
 }
 
 #[test]
 fn identities_are_in_every_format() {
     let folder = Folder::new("identity-formats");
     let _ = program(&folder, "exit").run().ok();
-    let trace = &traces(&folder)[0];
+    let trace = &folder.files("out")[0];
     assert_eq!(identity_of(&folder), own());
     for target in registry::targets() {
         let to = folder.join(&format!("to.{}", target.name));
-        run(&[&"convert", trace, &"--to", &target.name, &"-o", &to]);
+        let _ = fdr(&format!("convert --to {} -o", target.name), &[&to, trace]);
         assert_eq!(Trace::read(&to).info.identity, own(), "{}", target.name);
         let back = folder.join(&format!("back.{}", target.name));
-        run(&[&"convert", &to, &"--to", &"xray", &"-o", &back]);
+        let _ = fdr("convert --to xray -o", &[&back, &to]);
         assert_eq!(Trace::read(&back).info.identity, own(), "{}", target.name);
     }
 }
@@ -108,17 +96,16 @@ fn identities_survive_crash_kill_and_fork() {
     assert_eq!(identity_of(&folder), own());
 
     let folder = Folder::new("identity-kill");
-    let mut running = program(&folder, "wait").start();
-    assert_eq!(running.line(), "ready");
+    let running = program(&folder, "wait").start_until("ready");
     running.signal("KILL");
     let _ = running.end();
     let out = folder.join("recovered");
-    run(&[&"dump", &"-o", &out, &only_ring(&folder)]);
+    let _ = fdr("dump -o", &[&out, &only_ring(&folder)]);
     assert_eq!(Trace::read(&out).info.identity, own());
 
     let folder = Folder::new("identity-fork");
     let _ = program(&folder, "fork").run().ok();
-    let files = traces(&folder);
+    let files = folder.files("out");
     let processes: Vec<_> = files
         .iter()
         .map(|file| {
@@ -137,7 +124,7 @@ fn killed_childrens_rings_have_identities() {
     let outcome = program(&folder, "fork-kill").run();
     assert!(outcome.status.success(), "{outcome:?}");
     let out = folder.join("recovered");
-    run(&[&"dump", &"-o", &out, &only_ring(&folder)]);
+    let _ = fdr("dump -o", &[&out, &only_ring(&folder)]);
     let info = Trace::read(&out).info;
     assert_eq!(info.reason, "killed");
     assert_eq!(info.identity, own());
@@ -192,23 +179,14 @@ fn hostile_identities_are_refused_in_a_line() {
 #[test]
 fn the_tool_shows_it() {
     let folder = Folder::new("identity-shown");
-    let out = folder.join("out.fdr");
     let _ = tool();
-    let log = "quiet";
-    run(&[
-        &"record",
-        &"--log",
-        &log,
-        &"--tags",
-        &"shard=3,role=b",
-        &"-o",
-        &out,
-        &env!("CARGO_BIN_EXE_programs"),
-        &"identity",
-        &"exit",
-    ]);
+    let out = folder.join("out.fdr");
+    let words = "record --log quiet --tags shard=3,role=b -o";
+    let programs = Path::new(env!("CARGO_BIN_EXE_programs"));
+    let program = ["identity", "exit"].map(Path::new);
+    let _ = fdr(words, &[&[&*out, programs], &program[..]].concat());
     let identity = whole(env!("CARGO_PKG_VERSION"), "shard=3,role=b");
-    let text = run(&[&"info", &out]);
+    let text = fdr("info", &[&out]);
     for (name, part) in ["host", "boot", "build", "version", "tags"]
         .iter()
         .zip(Part::ALL)
@@ -230,16 +208,15 @@ fn the_tool_shows_it() {
         "tags": { "shard": "3", "role": "b" },
     });
     for command in ["info", "report"] {
-        let text = run(&[&command, &"--json", &out]);
-        let document: Value = serde_json::from_str(&text).expect("JSON");
+        let document = json(command, &[&out]);
         assert_eq!(document["identity"], wanted, "{command}");
     }
-    let report = run(&[&"report", &out]);
+    let report = fdr("report", &[&out]);
     let host = identity.get(Part::Host);
     let version = identity.get(Part::Version);
     let head = format!("version {version} · host {host} · shard=3,role=b");
     assert_eq!(report.lines().nth(1), Some(&*head), "{report}");
-    let records = run(&[&"replay", &"--records", &out]);
+    let records = fdr("replay --records", &[&out]);
     assert!(records.contains("fdr identity"), "{records}");
     assert!(Path::new(&out).exists());
 }

@@ -36,10 +36,8 @@ fn calls_recorded(way: &str, variables: &str) -> u64 {
 
 /// The calls of the traces in the folder `traces` of a folder, in which nothing else may be.
 fn calls_in(folder: &Folder) -> u64 {
-    let traces = std::fs::read_dir(folder.join("traces"));
-    let entries = traces.into_iter().flatten();
-    let calls = entries.map(|entry| {
-        let path = entry.expect("an entry").path();
+    let traces = folder.files("traces").into_iter();
+    let calls = traces.map(|path| {
         let ends = path.extension().is_some_and(|end| end == "fdr");
         assert!(ends, "{} was left", path.display());
         Trace::read(&path).calls().values().sum::<u64>()

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::verify;
 
 const SUM: &str = "315\n";
 
@@ -137,15 +138,14 @@ fn named_missing_folders_are_made() {
     let variables = [("FDR", "1"), ("FDR_OUT", "a/b/"), ("FDR_DIR", "c/d/")];
     let outcome = endings(&folder, &variables, "exit");
     assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
-    let traces = fs::read_dir(folder.join("a/b")).expect("a folder");
-    traces.for_each(|trace| verify(&trace.expect("a trace").path()));
+    folder.files("a/b").iter().for_each(|trace| verify(trace));
     assert_eq!(folder.names(), ["a", "c"]);
     // The names of these folders contain the pid, so the user can't make them beforehand. Only the folder before them
     // must exist.
     let variables = [("FDR", "1"), ("FDR_OUT", "a/%e-%p/%e/t.%n")];
     let outcome = endings(&folder, &variables, "exit");
     assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
-    assert_eq!(fs::read_dir(folder.join("a")).expect("a folder").count(), 2);
+    assert_eq!(folder.files("a").len(), 2);
 }
 
 #[test]
@@ -205,10 +205,7 @@ fn no_folder_for_traces() {
         assert!(lines[0].contains(&out.replace("%n", "1")), "{lines:?}");
         assert!(lines[0].contains("; "), "{lines:?}");
         // The records are not lost: the ring stays, and a line has its path.
-        let ring = fs::read_dir(folder.join("rings"))
-            .expect("the folder")
-            .next();
-        let ring = ring.expect("a ring").expect("an entry").path();
+        let ring = folder.only_file("rings", "");
         assert!(lines[0].contains(&*ring.to_string_lossy()), "{lines:?}");
         fs::remove_file(ring).expect("the ring");
     }

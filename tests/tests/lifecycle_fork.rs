@@ -7,8 +7,9 @@ use std::os::unix::fs::MetadataExt;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::ring_file::RingFile;
+use fdr_tests::support::tool::verify;
 use fdr_tests::support::trace::Trace;
 
 /// For programs whose children leave many rings: few slots each, or hundreds of MiB of the disk are needed.
@@ -218,12 +219,10 @@ fn every_generation_has_its_own() {
     for (pid, records) in children {
         let path = folder.join(&format!("traces/{pid}/t"));
         assert_eq!(asked_for(&path, &pid), records);
-        let names = fs::read_dir(path.parent().expect("a folder"))
-            .expect("it")
-            .count();
-        assert_eq!(names, 1, "no ring beside the trace");
+        let files = folder.files(&format!("traces/{pid}"));
+        assert_eq!(files, [path], "no ring beside the trace");
     }
-    assert_eq!(fs::read_dir(folder.join("traces")).expect("it").count(), 7);
+    assert_eq!(folder.files("traces").len(), 7);
     assert_eq!(outcome.recorder_lines().len(), 7);
 }
 

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::ring_file::RingFile;
+use fdr_tests::support::tool::verify;
 use fdr_tests::support::trace::Trace;
 
 fn hooks(folder: &Folder, way: &str) -> Outcome {

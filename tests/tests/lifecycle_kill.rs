@@ -95,10 +95,9 @@ fn full_mode_keeps_the_oldest_records() {
 fn ring_files_are_private_and_removed() {
     let folder = Folder::new("kill-private");
     fs::create_dir(folder.join("rings")).expect("a folder");
-    let mut program = Program::named("steady", &folder)
+    let program = Program::named("steady", &folder)
         .set("FDR=1 FDR_DIR=rings/ FDR_BUFFER=256K")
-        .start();
-    assert_eq!(program.line(), "ready");
+        .start_until("ready");
     let ring = only_ring(&folder);
     let name = ring
         .file_name()
@@ -163,10 +162,9 @@ fn the_file_is_not_larger_than_the_budget() {
 fn the_function_table_grows_with_the_ring() {
     // The table is written before the first record, and complete at any moment after it.
     let folder = Folder::new("kill-functions");
-    let mut program = Program::named("steady", &folder)
+    let program = Program::named("steady", &folder)
         .set("FDR=1 FDR_BUFFER=128K")
-        .start();
-    assert_eq!(program.line(), "ready");
+        .start_until("ready");
     let ring = folder.ending(".fdr-ring").remove(0);
     program.stop();
     let file = RingFile::read(&ring);

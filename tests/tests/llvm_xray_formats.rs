@@ -33,14 +33,14 @@ const READERS: [(&str, &str); 2] = [
 ];
 
 /// The installed tools. A missing tool is printed once.
-fn tools() -> &'static [PathBuf] {
+pub(crate) fn tools() -> &'static [PathBuf] {
     static TOOLS: OnceLock<Vec<PathBuf>> = OnceLock::new();
     let find = |(program, check): &(&str, &str)| fdr_tests::reader(program, check);
     TOOLS.get_or_init(|| READERS.iter().filter_map(find).collect())
 }
 
 /// Runs a tool on a file, which must succeed without a word of complaint.
-fn run(tool: &Path, arguments: &str, file: &Path) -> String {
+pub(crate) fn run(tool: &Path, arguments: &str, file: &Path) -> String {
     let command = format!("{} {arguments} {}", tool.display(), file.display());
     let output = Command::new(tool)
         .args(arguments.split(' '))
@@ -174,7 +174,7 @@ fn theirs(yaml: &str) -> Vec<Line> {
 }
 
 /// Per function: calls and seconds, of `account -f csv`.
-fn account(csv: &str) -> BTreeMap<u32, (u64, f64)> {
+pub(crate) fn account(csv: &str) -> BTreeMap<u32, (u64, f64)> {
     let rows = csv
         .lines()
         .skip(1)
@@ -204,7 +204,7 @@ fn stacks(flames: &str) -> BTreeMap<u32, u64> {
 }
 
 /// Everything that llvm-xray can do with a trace of balanced threads.
-fn check(file: &Path, frequency: f64) {
+pub(crate) fn check(file: &Path, frequency: f64) {
     let ours = ours(file);
     for tool in tools() {
         run(tool, "fdr-dump --verify", file);

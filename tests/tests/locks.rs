@@ -2,7 +2,6 @@
 //! and the object of each wait that has not ended.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::path::Path;
 
 use fdr_formats::FunctionId;
@@ -10,7 +9,8 @@ use fdr_formats::notes::{Note, reason, thread_state};
 use fdr_tests::plugin;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{fdr, json, verify};
 use fdr_tests::support::trace::{Lane, Trace};
 use serde_json::{Value, json};
 
@@ -23,13 +23,6 @@ fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
 fn record(folder: &Folder, variables: &str, scenario: &str) -> Trace {
     let _ = program(folder, variables, scenario).run().ok();
     Trace::verified(&folder.only_trace())
-}
-
-/// What `fdr` prints as JSON.
-pub(crate) fn json_of(words: &[&str], trace: &Path) -> Value {
-    let words = words.iter().map(OsStr::new).chain([trace.as_os_str()]);
-    let text = fdr(&words.collect::<Vec<_>>());
-    serde_json::from_str(&text).expect("JSON")
 }
 
 /// A note of a thread's state.
@@ -168,7 +161,7 @@ fn waits_name_lock_holder_and_its_function() {
         let wanted =
             turns.map(|turn| lock("queue", "programs", &format!("programs::locks::{turn}")));
         assert_eq!(waits(&trace, "waiter"), wanted, "{variables}");
-        let report = json_of(&["report", "--json"], &folder.only_trace());
+        let report = json("report", &[&folder.only_trace()]);
         let rows = report["waits"].as_array().expect("rows");
         let [row] = &rows[..] else {
             panic!("one lock was waited for: {rows:?}");
@@ -189,7 +182,7 @@ fn waits_name_lock_holder_and_its_function() {
         let shares: f64 = shares.map(|share| share.expect("a share")).sum();
         assert!((shares - 1.0).abs() < 1e-6, "{shares}");
         assert_eq!(report["waiting"], json!([]));
-        let text = fdr(&["report".as_ref(), folder.only_trace().as_os_str()]);
+        let text = fdr("report", &[&folder.only_trace()]);
         let row = text.lines().find(|line| line.contains("queue (lock)"));
         let row = row.unwrap_or_else(|| panic!("{text}"));
         assert!(
@@ -205,7 +198,7 @@ fn holders_functions_are_never_guessed() {
     let trace = record(&folder, "FDR=* FDR_KEEP=0", "mutex");
     let wanted = [(); 5].map(|()| lock("queue", "programs", ""));
     assert_eq!(waits(&trace, "waiter"), wanted);
-    let report = json_of(&["report", "--json"], &folder.only_trace());
+    let report = json("report", &[&folder.only_trace()]);
     let holders = json!([{"function": null, "waits": 5, "share": 1.0}]);
     let mut found = report["waits"][0]["holders"].clone();
     found[0]
@@ -286,8 +279,7 @@ pub(crate) fn waiting(document: &Value) -> Vec<[String; 4]> {
 fn deadlocks_show_in_every_kind_of_trace() {
     for variables in ["FDR=* FDR_DIR=rings/", "FDR=* FDR_DIR=rings/ FDR_KEEP=0"] {
         let folder = Folder::new("locks-deadlock");
-        let mut running = program(&folder, variables, "deadlock").start();
-        assert_eq!(running.line(), "ready");
+        let running = program(&folder, variables, "deadlock").start_until("ready");
         let first = match variables.contains("KEEP=0") {
             true => "",
             false => "programs::locks::first",
@@ -297,12 +289,12 @@ fn deadlocks_show_in_every_kind_of_trace() {
             ["pay", "journal", "audit", first].map(str::to_owned),
         ];
         let ring = only_ring(&folder);
-        assert_eq!(waiting(&json_of(&["state", "--json"], &ring)), wanted);
-        let text = fdr(&["state".as_ref(), ring.as_os_str()]);
+        assert_eq!(waiting(&json("state", &[&ring])), wanted);
+        let text = fdr("state", &[&ring]);
         let lines = text.lines().filter(|line| line.contains("     waits for "));
         assert_eq!(lines.clone().count(), 2, "{text}");
         let of_pay = format!("held by audit ({})", {
-            let state = json_of(&["state", "--json"], &ring);
+            let state = json("state", &[&ring]);
             let waits = state["waiting"].as_array().expect("rows").clone();
             let of_audit = waits.into_iter().find(|row| row["thread_name"] == "audit");
             of_audit.expect("a wait")["thread"].clone()
@@ -311,23 +303,18 @@ fn deadlocks_show_in_every_kind_of_trace() {
         running.signal("KILL");
         let _ = running.end();
         let trace = folder.join("after.fdr");
-        let _ = fdr(&[
-            &["dump", "-q", "-o"].map(OsStr::new)[..],
-            &[trace.as_os_str(), ring.as_os_str()],
-        ]
-        .concat());
-        assert_eq!(waiting(&json_of(&["report", "--json"], &trace)), wanted);
-        let text = fdr(&["report".as_ref(), trace.as_os_str()]);
+        let _ = fdr("dump -q -o", &[&trace, &ring]);
+        assert_eq!(waiting(&json("report", &[&trace])), wanted);
+        let text = fdr("report", &[&trace]);
         assert!(text.contains("waiting when it was killed: "), "{text}");
     }
     let folder = Folder::new("locks-exit");
-    let mut running = program(&folder, "FDR=*", "itself").start();
-    assert_eq!(running.line(), "ready");
+    let mut running = program(&folder, "FDR=*", "itself").start_until("ready");
     running.tell("");
     let _ = running.end().ok();
     let trace = folder.only_trace();
     verify(&trace);
-    let rows = waiting(&json_of(&["report", "--json"], &trace));
+    let rows = waiting(&json("report", &[&trace]));
     let [[thread, name, holder, function]] = &rows[..] else {
         panic!("one thread waits: {rows:?}");
     };
@@ -336,7 +323,7 @@ fn deadlocks_show_in_every_kind_of_trace() {
         [thread, holder, function],
         ["once more", "once more", "programs::locks::twice"]
     );
-    let text = fdr(&["report".as_ref(), trace.as_os_str()]);
+    let text = fdr("report", &[&trace]);
     assert!(
         text.contains("held by itself in programs::locks::twice"),
         "{text}"
@@ -348,14 +335,14 @@ fn moments_before_a_wait_show_none() {
     let folder = Folder::new("locks-moment");
     let trace = record(&folder, "FDR=*", "mutex");
     let path = folder.only_trace();
-    let before = json_of(&["state", "--json", "--at", "+0ns"], &path);
+    let before = json("state --at +0ns", &[&path]);
     assert_eq!(before["waiting"], json!([]));
     // The moment of the first wait's note.
     let lanes = trace.threads.iter();
     let mut notes = lanes.filter_map(|lane| lane.notes.first());
     let (_, ticks, _, _) = notes.next().expect("a note");
     let ns = trace.info.clock.nanos(fdr_formats::Ticks(*ticks)).0;
-    let within = json_of(&["state", "--json", "--at", &ns.to_string()], &path);
+    let within = json(&format!("state --at {ns}"), &[&path]);
     let rows = waiting(&within);
     assert_eq!(rows.len(), 1, "{within}");
 }
@@ -422,7 +409,7 @@ fn hosts_record_the_waits_of_plugins() {
         assert!(outcome.stdout.contains("done\n"), "{outcome:?}");
         let path = folder.only_trace();
         verify(&path);
-        let report = json_of(&["report", "--json"], &path);
+        let report = json("report", &[&path]);
         let row = &report["waits"][0];
         assert_eq!(
             (&row["name"], &row["waits"]),
@@ -440,16 +427,12 @@ fn other_formats_have_the_waits_too() {
     let folder = Folder::new("locks-formats");
     let _ = record(&folder, "FDR=*", "mutex");
     let trace = folder.only_trace();
-    let waits = |path: &Path| json_of(&["report", "--window", "--json"], path)["waits"].clone();
+    let waits = |path: &Path| json("report --window", &[path])["waits"].clone();
     let before = waits(&trace);
     assert_eq!(before[0]["waits"], 5);
     for format in ["ctf", "heph", "htdump", "et2"] {
         let other = folder.join(&format!("converted.{format}"));
-        let _ = fdr(&[
-            &["convert", "-q", "--to", format, "-o"].map(OsStr::new)[..],
-            &[other.as_os_str(), trace.as_os_str()],
-        ]
-        .concat());
+        let _ = fdr(&format!("convert -q --to {format} -o"), &[&other, &trace]);
         let after = waits(&other);
         let figures = |rows: &Value| {
             let row = &rows[0];

@@ -2,48 +2,24 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, Running, fdr, verify};
+use fdr_tests::support::program::Running;
+use fdr_tests::support::tool::{fdr, json, verify};
 use serde_json::Value;
 
+use super::control::{self, call, ctl, try_ctl};
+
 fn start(folder: &Folder, variables: &str) -> Running {
-    let program = Program::named("controlled", folder);
-    let program = program.set("FDR=1 FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/ FDR_SIGNAL=none");
-    let mut running = program.set(variables).start();
-    assert_eq!(running.line(), "ready");
-    running
-}
-
-fn call(program: &mut Running) {
-    program.tell("call 3");
-    assert_eq!(program.line(), "done");
-}
-
-fn try_ctl(program: &Running, words: &[&str]) -> Output {
-    let mut command = Command::new(fdr_tests::tool());
-    let command = command.arg("ctl").arg(program.id().to_string()).args(words);
-    command.output().expect("fdr runs")
-}
-
-fn ctl(program: &Running, words: &[&str]) -> String {
-    let output = try_ctl(program, words);
-    assert!(output.status.success(), "{words:?}: {output:?}");
-    let answer = String::from_utf8(output.stdout).expect("UTF-8");
-    answer.trim_end().to_owned()
-}
-
-fn json(command: &str, path: &Path) -> Value {
-    let arguments = [command.as_ref(), "--json".as_ref(), path.as_os_str()];
-    serde_json::from_str(&fdr(&arguments)).expect("JSON")
+    control::start(folder, variables, &[])
 }
 
 /// The marks of a trace that is whole: what `fdr info` and `fdr report` agree on.
 fn marks(path: &Path) -> Vec<(u64, String, i64)> {
     verify(path);
-    let (info, report) = (json("info", path), json("report", path));
+    let (info, report) = (json("info", &[path]), json("report", &[path]));
     assert_eq!(info["marks"], report["marks"]);
     assert_eq!(info["earlier_marks"], report["earlier_marks"]);
     let columns = |mark: &Value| {
@@ -63,15 +39,14 @@ fn names(path: &Path) -> Vec<(u64, String)> {
 }
 
 fn only_trace(folder: &Folder) -> PathBuf {
-    let mut entries = fs::read_dir(folder.join("out")).expect("a folder");
-    entries.next().expect("a trace").expect("an entry").path()
+    folder.files("out").remove(0)
 }
 
 #[test]
 fn marks_are_in_each_trace() {
     let folder = Folder::new("marks");
     let mut program = start(&folder, "");
-    call(&mut program);
+    call(&mut program, 3);
     assert_eq!(
         ctl(&program, &["mark", " here I clicked "]),
         "mark 1: here I clicked"
@@ -85,32 +60,19 @@ fn marks_are_in_each_trace() {
     // They were named one after the other, behind the calls.
     assert!(0 < found[0].2 && found[0].2 < found[1].2, "{found:?}");
     for command in ["info", "report"] {
-        let text = fdr(&[command.as_ref(), path.as_os_str()]);
+        let text = fdr(command, &[&path]);
         assert!(text.contains("here I clicked ("), "{text}");
     }
     // From outside, and from XRay to XRay.
     let snapshot = folder.join("snapshot.fdr");
-    let id = program.id().to_string();
-    let _ = fdr(&[
-        "dump".as_ref(),
-        id.as_ref(),
-        "-o".as_ref(),
-        snapshot.as_os_str(),
-    ]);
+    let id = program.id();
+    let _ = fdr(&format!("dump {id} -o"), &[&snapshot]);
     assert_eq!(names(&snapshot), wanted);
     let copy = folder.join("copy.fdr");
-    let to = ["--to".as_ref(), "xray1".as_ref(), "-o".as_ref()];
-    let _ = fdr(&[
-        &["convert".as_ref(), path.as_os_str()],
-        &to[..],
-        &[copy.as_os_str()],
-    ]
-    .concat());
+    let _ = fdr("convert --to xray1 -o", &[&copy, &path]);
     assert_eq!(names(&copy), wanted);
     // A selection of time has those of its time.
-    let early = ["report", "--json", "--until", "+0ns"].map(AsRef::as_ref);
-    let early = fdr(&[&early[..], &[path.as_os_str()]].concat());
-    let early: Value = serde_json::from_str(&early).expect("JSON");
+    let early = json("report --until +0ns", &[&path]);
     assert_eq!(early["marks"].as_array().map(Vec::len), Some(0));
     // Another format has no place, and the tool says so.
     let mut convert = Command::new(fdr_tests::tool());
@@ -127,7 +89,7 @@ fn marks_are_in_each_trace() {
 fn recorded_formats_report_moments_left_out() {
     let folder = Folder::new("marks-format");
     let mut program = start(&folder, "FDR_FORMAT=htdump FDR_LOG=info");
-    call(&mut program);
+    call(&mut program, 3);
     ctl(&program, &["mark", "a"]);
     let outcome = program.end().ok();
     assert!(
@@ -141,7 +103,7 @@ fn recorded_formats_report_moments_left_out() {
 fn the_newest_marks_are_kept() {
     let folder = Folder::new("marks-many");
     let mut program = start(&folder, "");
-    call(&mut program);
+    call(&mut program, 3);
     let lines: Vec<String> = (1..=70)
         .map(|number| format!("mark mark {number}"))
         .collect();
@@ -154,8 +116,8 @@ fn the_newest_marks_are_kept() {
     let path = PathBuf::from(ctl(&program, &["dump"]));
     let wanted = (39..=70).map(|number| (number, format!("mark {number}")));
     assert_eq!(names(&path), wanted.collect::<Vec<_>>());
-    assert_eq!(json("info", &path)["earlier_marks"], 38);
-    let text = fdr(&["info".as_ref(), path.as_os_str()]);
+    assert_eq!(json("info", &[&path])["earlier_marks"], 38);
+    let text = fdr("info", &[&path]);
     assert!(
         text.contains("38 earlier marks were replaced by newer ones"),
         "{text}"
@@ -166,7 +128,7 @@ fn the_newest_marks_are_kept() {
 /// A program with two marks that has done this, and its trace.
 fn ends(folder: &Folder, end: impl FnOnce(&mut Running)) {
     let mut program = start(folder, "");
-    call(&mut program);
+    call(&mut program, 3);
     for name in ["first", "last words"] {
         ctl(&program, &["mark", name]);
     }
@@ -178,7 +140,7 @@ fn ends(folder: &Folder, end: impl FnOnce(&mut Running)) {
 fn are_there(path: &Path, reason: &str) {
     let wanted = [(1, "first".to_owned()), (2, "last words".to_owned())];
     assert_eq!(names(path), wanted);
-    let found = &json("info", path)["reason"];
+    let found = &json("info", &[path])["reason"];
     assert!(
         found
             .as_str()
@@ -193,12 +155,7 @@ fn marks_survive_a_kill() {
     ends(&folder, |program| program.signal("KILL"));
     let (ring, trace) = (only_ring(&folder), folder.join("recovered.fdr"));
     are_there(&ring, "killed");
-    let _ = fdr(&[
-        "dump".as_ref(),
-        ring.as_os_str(),
-        "-o".as_ref(),
-        trace.as_os_str(),
-    ]);
+    let _ = fdr("dump -o", &[&trace, &ring]);
     are_there(&trace, "killed");
 }
 
@@ -220,7 +177,7 @@ fn what_is_no_name_is_refused() {
         ("a\u{1b}[2J", "line break"),
         (&"x".repeat(65), "64 bytes are the most"),
     ] {
-        let output = try_ctl(&program, &["mark", text]);
+        let output = try_ctl(program.id(), &["mark", text]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let messages = String::from_utf8_lossy(&output.stderr);
         assert!(

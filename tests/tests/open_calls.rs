@@ -1,14 +1,14 @@
 //! Reports that could mislead: a program that hangs, one that panics, and one whose threads' rings hold
 //! different stretches of time. What is open lasts until the dump in every command and every format.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use fdr_formats::registry;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, Running, fdr, verify};
+use fdr_tests::support::program::{Program, Running};
+use fdr_tests::support::tool::{fdr, json, number, row, verify};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 use serde_json::Value;
@@ -31,28 +31,9 @@ fn hanging(folder: &Folder) -> Running {
     start(folder, "FDR=1", &["hang", &pause], "entered")
 }
 
-fn answer(arguments: &[&str], path: &Path) -> String {
-    let mut all: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
-    all.push(path.as_os_str());
-    fdr(&all)
-}
-
-fn json(arguments: &[&str], path: &Path) -> Value {
-    serde_json::from_str(&answer(arguments, path)).expect("JSON")
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
-}
-
-fn function<'a>(report: &'a Value, name: &str) -> Option<&'a Value> {
-    let functions = report["functions"].as_array().expect("functions");
-    functions.iter().find(|function| function["name"] == name)
-}
-
 /// All commands say of the trace that `apply` was open in `worker-3`, and for how long; returns that in ns.
 fn agreed(path: &Path) -> u64 {
-    let report = json(&["report", "--json"], path);
+    let report = json("report", &[path]);
     let open = report["open_calls"].as_array().expect("open calls");
     assert_eq!(open.len(), 1, "{open:?}");
     let open = &open[0];
@@ -65,18 +46,18 @@ fn agreed(path: &Path) -> u64 {
     let open_ns = number(&open["open_ns"]);
     let same = |ns: u64| assert!(ns.abs_diff(open_ns) <= 1, "{ns} ns, {open_ns} ns");
 
-    let apply = function(&report, "programs::open_calls::apply").expect("apply");
+    let apply = row(&report["functions"], "programs::open_calls::apply").expect("apply");
     same(number(&apply["total_ns"]));
     assert_eq!(apply["clipped"], 1, "{}", report["format"]);
     let self_ns = number(&apply["self_ns"]);
 
-    let folded = answer(&["flame"], path);
+    let folded = fdr("flame", &[path]);
     let line = folded.lines().find_map(|line| {
         line.strip_prefix("programs::open_calls::serve;programs::open_calls::apply;[open] ")
     });
     assert_eq!(line, Some(&*self_ns.to_string()), "{folded}");
 
-    let state = json(&["state", "--json"], path);
+    let state = json("state", &[path]);
     let attributes = state["attributes"].as_array().expect("attributes");
     let apply = attributes
         .iter()
@@ -94,8 +75,10 @@ fn agreed_in_every_format(folder: &Folder, path: &Path) -> u64 {
     let targets = registry::FORMATS.iter().flat_map(|format| format.targets);
     for target in targets.filter(|target| !target.name.contains("stream")) {
         let copy = folder.join(&format!("copy-{}.{}", target.name, target.extension));
-        let arguments = ["convert", "--quiet", "--to", target.name, "-o"].map(OsStr::new);
-        let _ = fdr(&[&arguments[..], &[copy.as_os_str(), path.as_os_str()]].concat());
+        let _ = fdr(
+            &format!("convert -q --to {} -o", target.name),
+            &[&copy, path],
+        );
         let copied = agreed(&copy);
         assert!(
             copied.abs_diff(open_ns) <= 1,
@@ -128,7 +111,7 @@ fn a_hang_is_seen_by_a_dump() {
             .is_some_and(|end| Some(end) > trace.info.start)
     );
     for command in ["report", "info"] {
-        let text = answer(&[command], &path);
+        let text = fdr(command, &[&path]);
         let wanted = "when it was dumped: programs::open_calls::apply in worker-3 for ";
         assert!(text.contains(wanted), "{text}");
     }
@@ -158,13 +141,11 @@ fn a_hang_is_seen_from_outside() {
     let folder = Folder::new("open-snapshot");
     let program = hanging(&folder);
     let path = folder.join("snapshot.fdr");
-    let process = program.id().to_string();
-    let arguments = ["dump", "-q", &process, "-o"].map(OsStr::new);
-    let _ = fdr(&[&arguments[..], &[path.as_os_str()]].concat());
+    let _ = fdr(&format!("dump -q {} -o", program.id()), &[&path]);
     let open_ns = agreed_in_every_format(&folder, &path);
     assert!(open_ns >= PAUSE_MS * 1_000_000, "{open_ns} ns");
     // And the ring itself, which each command reads at a later moment.
-    let report = json(&["report", "--json"], &only_ring(&folder));
+    let report = json("report", &[&only_ring(&folder)]);
     assert!(
         number(&report["open_calls"][0]["open_ns"]) >= open_ns,
         "{report}"
@@ -181,7 +162,7 @@ fn hangs_show_after_a_kill() {
     // `main` has made a record after the pause: the latest that is known.
     let open_ns = agreed_in_every_format(&folder, &only_ring(&folder));
     assert!(open_ns >= PAUSE_MS * 1_000_000, "{open_ns} ns");
-    let text = answer(&["report"], &only_ring(&folder));
+    let text = fdr("report", &[&only_ring(&folder)]);
     assert!(
         text.contains("open when it was killed: programs::open_calls::apply in worker-3 for "),
         "{text}"
@@ -238,14 +219,14 @@ fn panics_are_named_and_come_first() {
         reason.starts_with(&begin) && reason.ends_with(end),
         "{reason}"
     );
-    for command in [&["report", "--per-thread"][..], &["info"]] {
-        let text = answer(command, &path);
+    for command in ["report --per-thread", "info"] {
+        let text = fdr(command, &[&path]);
         assert!(text.contains(reason), "{text}");
         let at = |part: &str| text.rfind(part).unwrap_or_else(|| panic!("{part}: {text}"));
         let thread = |name: &str| trace.thread(name).thread.id.to_string();
         assert!(at(&thread("worker-3")) < at(&thread("waiter")), "{text}");
     }
-    let report = json(&["report", "--json"], &path);
+    let report = json("report", &[&path]);
     assert_eq!(report["failed_thread"], thrower.0);
     assert_eq!(report["threads"][0]["id"], thrower.0);
     assert!(
@@ -273,7 +254,7 @@ fn a_panic_may_say_anything() {
     );
     assert!(long.len() < 800, "{} bytes", long.len());
     for command in ["report", "info"] {
-        let text = answer(&[command], &folder.join("1.fdr"));
+        let text = fdr(command, &[&folder.join("1.fdr")]);
         assert!(
             text.contains("panic in thread ") && !text.contains('\x1b'),
             "{text}"
@@ -289,27 +270,27 @@ fn differing_windows_are_reported_and_can_be_cut() {
     program.signal("USR2");
     let path = one_trace(&folder);
     let busy = Trace::read(&path).thread("busy").thread.id;
-    let report = json(&["report", "--json", "--window"], &path);
+    let report = json("report --window", &[&path]);
     let note = report["window_note"].as_str().expect("windows differ");
     let wanted = format!("older records of busy (thread {busy}) are overwritten");
     assert!(note.contains(&wanted), "{note}");
-    assert!(function(&report, "programs::open_calls::early").is_some());
-    for command in [&["report", "--window"][..], &["info"]] {
-        assert!(answer(command, &path).contains(note), "{command:?}");
+    assert!(row(&report["functions"], "programs::open_calls::early").is_some());
+    for command in ["report --window", "info"] {
+        assert!(fdr(command, &[&path]).contains(note), "{command}");
     }
     // Only `busy` has records of the end.
-    let common = json(&["report", "--json", "--common"], &path);
+    let common = json("report --common", &[&path]);
     assert!(
-        function(&common, "programs::open_calls::early").is_none(),
+        row(&common["functions"], "programs::open_calls::early").is_none(),
         "{common}"
     );
     let calls = |report: &Value| {
-        number(&function(report, "programs::open_calls::late").expect("it")["calls"])
+        number(&row(&report["functions"], "programs::open_calls::late").expect("it")["calls"])
     };
     assert_eq!(calls(&common), calls(&report));
-    let folded = answer(&["flame"], &path);
+    let folded = fdr("flame", &[&path]);
     assert!(folded.contains("programs::open_calls::early"));
-    let folded = answer(&["flame", "--common"], &path);
+    let folded = fdr("flame --common", &[&path]);
     assert!(!folded.contains("programs::open_calls::early"), "{folded}");
     // Each thread's window.
     for thread in report["threads"].as_array().expect("threads") {
@@ -319,23 +300,23 @@ fn differing_windows_are_reported_and_can_be_cut() {
         assert!(difference <= 1, "{thread}");
         assert_eq!(first > 0, thread["id"] == busy.0, "{thread}");
     }
-    let table = answer(&["report", "--per-thread"], &path);
+    let table = fdr("report --per-thread", &[&path]);
     assert_eq!(
         table.matches(", older ones overwritten").count(),
         1,
         "{table}"
     );
     // At the trace's beginning nothing is known of `busy`.
-    let state = answer(&["state", "--at", "start"], &path);
+    let state = fdr("state --at start", &[&path]);
     assert_eq!(
         state.matches("overwritten: its records begin at +").count(),
         1,
         "{state}"
     );
     assert!(state.contains("programs::open_calls::early"), "{state}");
-    let state = json(&["state", "--at", "start", "--json"], &path);
+    let state = json("state --at start", &[&path]);
     assert_eq!(state["overwritten"][0]["thread"], busy.0);
-    let state = answer(&["state"], &path);
+    let state = fdr("state", &[&path]);
     assert!(!state.contains("overwritten"), "{state}");
     let _ = program.end().ok();
 }
@@ -343,7 +324,7 @@ fn differing_windows_are_reported_and_can_be_cut() {
 /// The calls around all records are known, with the times at which they began.
 fn begin_is_known(path: &Path) {
     verify(path);
-    let report = json(&["report", "--json", "--window"], path);
+    let report = json("report --window", &[path]);
     let inner = &report["open_calls"][0];
     assert_eq!(
         inner["function"], "programs::open_calls::inner",
@@ -357,7 +338,7 @@ fn begin_is_known(path: &Path) {
     assert!(number(&inner["open_ns"]) > records_ns, "{inner}");
     let counts = &report["threads"][0];
     assert!(number(&counts["overwritten"]) > 0, "{counts}");
-    let state = json(&["state", "--json"], path);
+    let state = json("state", &[path]);
     let since = |name: &str| {
         let mut all = state["attributes"].as_array().expect("a list").iter();
         let frame = all.find(|attribute| attribute["value"] == name);
@@ -374,7 +355,7 @@ fn begin_is_known(path: &Path) {
         outer <= inner && last - inner > records_ns as i64,
         "{state:#}"
     );
-    let replay = answer(&["replay", "-n", "3"], path);
+    let replay = fdr("replay -n 3", &[path]);
     assert!(
         replay.contains("programs::open_calls::inner   [open for "),
         "{replay}"
@@ -390,9 +371,7 @@ fn calls_around_overwritten_records_stay_known() {
         let path = match way {
             "snapshot" => {
                 let path = folder.join("snapshot.fdr");
-                let process = program.id().to_string();
-                let arguments = ["dump", "-q", &process, "-o"].map(OsStr::new);
-                let _ = fdr(&[&arguments[..], &[path.as_os_str()]].concat());
+                let _ = fdr(&format!("dump -q {} -o", program.id()), &[&path]);
                 path
             }
             "USR2" => {
@@ -414,8 +393,7 @@ fn calls_around_overwritten_records_stay_known() {
         }
         begin_is_known(&path);
         let copy = folder.join("copy.fdr");
-        let arguments = ["convert", "--quiet", "--to", "xray", "-o"].map(OsStr::new);
-        let _ = fdr(&[&arguments[..], &[copy.as_os_str(), path.as_os_str()]].concat());
+        let _ = fdr("convert -q --to xray -o", &[&copy, &path]);
         begin_is_known(&copy);
         let _ = program.end();
     }

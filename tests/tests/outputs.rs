@@ -137,6 +137,6 @@ fn folders_as_outputs_stay_folders() {
     let program = Program::named("endings", &folder).args(&["return"]);
     let outcome = program.set("FDR=1 FDR_OUT=there").run().ok();
     assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
-    assert_eq!(fs::read_dir(folder.join("there")).expect("it").count(), 1);
+    assert_eq!(folder.files("there").len(), 1);
     assert_eq!(folder.names(), ["there"]);
 }

@@ -1,16 +1,15 @@
 //! Waits for the locks and conditions of `fdr_parking_lot`: the holder of the lock, and its function. The tests in
 //! `locks` cover other formats and commands, because the notes are the same.
 
-use std::ffi::OsStr;
-
 use fdr_formats::notes::reason;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
 use fdr_tests::support::trace::Trace;
 use serde_json::json;
 
-use crate::locks::{State, check_busy, check_quiet, json_of, lock, waiting, waits};
+use crate::locks::{State, check_busy, check_quiet, lock, waiting, waits};
+use fdr_tests::support::tool::{fdr, json};
 
 fn program(folder: &Folder, variables: &str, scenario: &str) -> Program {
     let program = Program::named("parking_locks", folder);
@@ -45,7 +44,7 @@ fn waits_name_lock_holder_and_its_function() {
             )
         });
         assert_eq!(waits(&trace, "waiter"), wanted, "{variables}");
-        let report = json_of(&["report", "--json"], &folder.only_trace());
+        let report = json("report", &[&folder.only_trace()]);
         let row = &report["waits"][0];
         assert_eq!(
             [&row["name"], &row["reason"], &row["waits"], &row["threads"]],
@@ -135,21 +134,19 @@ fn locks_taken_while_off_have_no_holder() {
 #[test]
 fn a_deadlock_is_seen_while_it_lasts() {
     let folder = Folder::new("parking-locks-deadlock");
-    let mut running = program(&folder, "FDR=* FDR_DIR=rings/", "deadlock").start();
-    assert_eq!(running.line(), "ready");
+    let running = program(&folder, "FDR=* FDR_DIR=rings/", "deadlock").start_until("ready");
     let both = "programs::parking_locks::both";
     let wanted = [
         ["audit", "accounts", "pay", both].map(str::to_owned),
         ["pay", "journal", "audit", both].map(str::to_owned),
     ];
     let ring = only_ring(&folder);
-    assert_eq!(waiting(&json_of(&["state", "--json"], &ring)), wanted);
+    assert_eq!(waiting(&json("state", &[&ring])), wanted);
     running.signal("KILL");
     let _ = running.end();
     let trace = folder.join("after.fdr");
-    let recover = ["dump", "-q", "-o"].map(OsStr::new);
-    let _ = fdr(&[&recover[..], &[trace.as_os_str(), ring.as_os_str()]].concat());
-    assert_eq!(waiting(&json_of(&["report", "--json"], &trace)), wanted);
+    let _ = fdr("dump -q -o", &[&trace, &ring]);
+    assert_eq!(waiting(&json("report", &[&trace])), wanted);
 }
 
 #[test]

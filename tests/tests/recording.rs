@@ -1,13 +1,13 @@
 //! Records of unusual places: signal handlers, thread destructors, threads that Rust did not make, many threads. Every
 //! call is recorded or counted, whatever interrupts it. A function that sleeps 10 ms shows that the clocks are right.
 
-use std::ffi::OsStr;
 use std::thread;
 
 use fdr_tests::example;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, fdr};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::{json, row};
 use fdr_tests::support::trace::Trace;
 
 fn run(program: &str, folder: &Folder, variables: &str, arguments: &[&str]) -> Outcome {
@@ -168,12 +168,8 @@ fn ten_milliseconds_are_ten_milliseconds() {
                 let variables = format!("FDR=1 FDR_CLOCK={clock}");
                 let _ = Program::new(sleeper, &folder).set(&variables).run().ok();
                 let path = folder.only_trace();
-                let report = fdr(&[OsStr::new("report"), OsStr::new("--json"), path.as_os_str()]);
-                let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
-                let functions = report["functions"].as_array().expect("functions");
-                let sleep = functions
-                    .iter()
-                    .find(|row| row["name"] == "sleeper::sleep_10_ms");
+                let report = json("report", &[&path]);
+                let sleep = row(&report["functions"], "sleeper::sleep_10_ms");
                 let sleep = sleep.expect("the function");
                 assert_eq!(sleep["calls"], 100);
                 let number = |key: &str| sleep[key].as_u64().expect("a number");

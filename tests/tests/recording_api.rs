@@ -5,7 +5,8 @@ use std::path::Path;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::{fdr, verify};
 use fdr_tests::support::trace::Trace;
 
 fn api(folder: &Folder, variables: &str, way: &str) -> Outcome {
@@ -63,7 +64,7 @@ fn a_program_names_moments_and_dumps() {
         outcome.stderr
     );
     let path = facts::only_line(&outcome.stdout, "because")[2].clone();
-    let info = fdr(&["info".as_ref(), path.as_ref()]);
+    let info = fdr("info", &[path.as_ref()]);
     assert!(info.contains("by call (the cart is lost)"), "{info}");
 }
 

@@ -7,7 +7,8 @@ use std::fs;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::verify;
 use fdr_tests::support::trace::Trace;
 use fdr_tests::{example, plugin};
 

@@ -5,14 +5,14 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use fdr_tests::support::endless::{self, THREADS, only_ring, surely_made};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{CONTAINED, Program, Running, fdr, verify};
+use fdr_tests::support::program::{CONTAINED, Program, Running};
 use fdr_tests::support::random::Random;
 use fdr_tests::support::script::Script;
+use fdr_tests::support::tool::{json, verify};
 use fdr_tests::support::trace::{Lane, Trace};
 use fdr_tests::support::wait::until;
 use fdr_tests::tool;
@@ -218,10 +218,9 @@ fn memory_only_rings_cannot_be_had() {
     let _ = tool();
     let folder = Folder::new("snapshot-memory");
     fs::write(folder.join("file"), "no folder").expect("a file");
-    let mut program = Program::named("steady", &folder)
+    let program = Program::named("steady", &folder)
         .set("FDR=1 FDR_DIR=file/none FDR_BUFFER=256K")
-        .start();
-    assert_eq!(program.line(), "ready");
+        .start_until("ready");
     let pid = program.id().to_string();
     let output = run(&folder, &["dump", &pid].map(OsStr::new));
     assert_eq!(output.status.code(), Some(2));
@@ -236,8 +235,8 @@ fn memory_only_rings_cannot_be_had() {
 /// What the tool lists: state, process, threads, by name of the file.
 fn listed(folder: &Folder) -> Vec<(String, u64, u64)> {
     let rings = folder.join("rings");
-    let json = fdr(&["rings".as_ref(), "--json".as_ref(), rings.as_os_str()]);
-    let rows: Vec<Value> = serde_json::from_str(&json).expect("JSON");
+    let rings = json("rings", &[&rings]);
+    let rows = rings.as_array().expect("rows");
     let row = |row: &Value| {
         let state = row["state"].as_str().expect("a state").to_owned();
         let number = |field: &str| row[field].as_u64().unwrap_or_default();
@@ -254,7 +253,7 @@ fn living_and_dead_rings_are_listed_apart() {
     fs::write(folder.join("rings/notes.txt"), "no ring").expect("a file");
     assert_eq!(listed(&folder), [("running".to_owned(), pid, 4)]);
     let rings = folder.join("rings");
-    let ring = listed_path(&folder);
+    let ring = folder.only_file("rings", ".fdr-ring");
     // It is not taken from a program that runs, whichever way it is meant.
     for path in [&ring, &rings] {
         let output = run(&folder, &["dump".as_ref(), path.as_os_str()]);
@@ -286,22 +285,17 @@ fn processes_are_found_by_their_memory() {
     fs::create_dir(&rings).expect("a folder");
     // One in the making is passed over.
     fs::write(folder.join("a.fdr-ring"), [0; 8192]).expect("a file");
-    let mut program = Program::named("leaderless", &folder)
+    let program = Program::named("leaderless", &folder)
         .args(&["a.fdr-ring"])
         .set("FDR=1 FDR_BUFFER=256K")
         .env("FDR_DIR", "ri\nngs")
-        .start();
-    assert_eq!(program.line(), "ready");
+        .start_until("ready");
     let pid = program.id().to_string();
     until("the end of the main thread", || {
         let maps = fs::read(format!("/proc/{pid}/maps")).expect("it runs");
         maps.is_empty().then_some(())
     });
-    let files = fs::read_dir(&rings).expect("the folder");
-    let files: Vec<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
-    let [ring] = &files[..] else {
-        panic!("{files:?}");
-    };
+    let ring = &folder.only_file("ri\nngs", "");
     let output = run(&folder, &["dump", &pid, "-o", "t.fdr"].map(OsStr::new));
     assert!(output.status.success(), "{output:?}");
     verify(&folder.join("t.fdr"));
@@ -372,8 +366,7 @@ fn snapshots_end_with_the_process() {
     let command = command.stderr(std::process::Stdio::piped());
     let snapshots = command.spawn().expect("fdr runs");
     until("two snapshots", || {
-        let traces = fs::read_dir(folder.join("t")).ok()?;
-        (traces.count() > 2).then_some(())
+        (folder.files("t").len() > 2).then_some(())
     });
     // The test does not wait for the program yet, so the program is a zombie.
     program.signal("KILL");
@@ -383,20 +376,12 @@ fn snapshots_end_with_the_process() {
     assert!(program.end().status.code().is_none());
 }
 
-fn listed_path(folder: &Folder) -> PathBuf {
-    let files = fs::read_dir(folder.join("rings")).expect("the folder");
-    let mut paths = files.map(|entry| entry.expect("an entry").path());
-    let ring = paths.find(|path| path.extension().is_some_and(|end| end == "fdr-ring"));
-    ring.expect("a ring")
-}
-
 #[test]
 fn rings_clock_rates_equal_those_of_dumps() {
     let folder = Folder::new("recover-rate");
-    let mut program = Program::named("steady", &folder)
+    let program = Program::named("steady", &folder)
         .set("FDR=1 FDR_BUFFER=128K")
-        .start();
-    assert_eq!(program.line(), "ready");
+        .start_until("ready");
     let ring = folder.ending(".fdr-ring").remove(0);
     let rate = || {
         let file = fs::File::open(&ring).expect("the ring");

@@ -2,7 +2,6 @@
 //! space, owners that inherit space, and rings of dead processes. Counts must be exact in each case. The program must
 //! show nothing of the recorder but its one line.
 
-use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
@@ -10,7 +9,8 @@ use crate::faults_support::{Leftovers, UNSHARE, may, steadfast};
 use fdr_formats::model::Counts;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{fdr, verify};
 use fdr_tests::support::trace::{Lane, Trace};
 
 /// Function records in a chunk: one of 64 KiB, without its three metadata records.
@@ -31,31 +31,16 @@ fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Leftovers, Folder
     (left, folder)
 }
 
-/// The only file in a folder, whose name ends so.
-fn only(folder: &Folder, place: &str, end: &str) -> PathBuf {
-    let files = std::fs::read_dir(folder.join(place)).expect("a folder");
-    let files = files.map(|file| file.expect("a file").path());
-    let mut files = files.filter(|file| file.to_string_lossy().ends_with(end));
-    let first = files.next().expect("a file");
-    assert!(files.next().is_none(), "more than one");
-    first
-}
-
 /// The trace that was written in the end.
 fn trace_in(folder: &Folder) -> Trace {
-    Trace::verified(&only(folder, "out", ".fdr"))
+    Trace::verified(&folder.only_file("out", ".fdr"))
 }
 
 /// The trace of the ring that a dead process left.
 fn recovered(folder: &Folder) -> Trace {
-    let ring = only(folder, "traces", ".fdr-ring");
+    let ring = folder.only_file("traces", ".fdr-ring");
     let out = folder.join("recovered.fdr");
-    let _ = fdr(&[
-        OsStr::new("dump"),
-        ring.as_ref(),
-        OsStr::new("-o"),
-        out.as_ref(),
-    ]);
+    let _ = fdr("dump -o", &[&out, &ring]);
     verify(&out);
     Trace::read(&out)
 }
@@ -167,13 +152,10 @@ fn space_is_inherited() {
     let steps = "brief fill next dump shrink next exit";
     let (left, folder) = on_a_small_disk(8_000, variables, steps);
     assert_eq!(left.warnings, 1, "{left:?}");
-    let files = folder.join("out").read_dir().expect("traces");
-    let mut files: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
-    files.sort();
-    let counts = files.iter().map(|path| {
-        verify(path);
-        chunks(&of_one_thread(&Trace::read(path), MUCH))
-    });
+    let files = folder.files("out");
+    let counts = files
+        .iter()
+        .map(|path| chunks(&of_one_thread(&Trace::verified(path), MUCH)));
     assert_eq!(counts.collect::<Vec<u64>>(), [1, 15]);
 }
 

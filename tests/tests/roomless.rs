@@ -21,8 +21,7 @@ const AFTER: u64 = 2 * 10;
 fn roomless_records_are_counted_exactly() {
     let folder = Folder::new("roomless-over");
     let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=1M";
-    let mut program = program(&folder, variables, "over").start();
-    while program.line() != "waiting" {}
+    let program = program(&folder, variables, "over").start_until("waiting");
     // All of them live: the sums are those of the moment, in the file as well.
     let rings = folder.ending(".fdr-ring");
     let ring = RingFile::read(&rings[0]);

@@ -1,14 +1,13 @@
 //! `FDR_KEEP`: short calls leave no records, and nothing else is lost. Every call is counted, also in the totals of its
 //! function. The self times with the time of short calls are all of the time, however the trace was made.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use fdr_formats::registry;
-use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{fdr, json, number, verify};
 use fdr_tests::support::wait::until;
 use serde_json::Value;
 
@@ -22,13 +21,7 @@ pub(super) fn program(folder: &Folder, arguments: &[&str]) -> Program {
 }
 
 pub(super) fn report(path: &Path) -> Value {
-    let words = ["report", "--json", "--window"].map(OsStr::new);
-    let report = fdr(&[&words[..], &[path.as_os_str()]].concat());
-    serde_json::from_str(&report).expect("JSON")
-}
-
-pub(super) fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+    json("report --window", &[path])
 }
 
 /// The sum over all threads, or functions.
@@ -72,20 +65,16 @@ fn the_whole_run_is_shown(path: &Path, report: &Value) {
     let total = number(&outermost["total_ns"]);
     let beside = total + 10 - own;
     assert!(beside <= 20 + total / 10, "{beside} of {total} ns");
-    let csv = fdr(&["report".as_ref(), "--csv".as_ref(), path.as_os_str()]);
+    let csv = fdr("report --csv", &[path]);
     for row in whole {
         let calls = format!(",{},", row["calls"]);
         assert!(csv.contains(&calls), "{calls} in {csv}");
     }
-    let words = ["report", "--csv", "--window"].map(OsStr::new);
-    assert_ne!(fdr(&[&words[..], &[path.as_os_str()]].concat()), csv);
+    assert_ne!(fdr("report --csv --window", &[path]), csv);
 }
 
 pub(super) fn only_trace(folder: &Folder) -> PathBuf {
-    let mut files = std::fs::read_dir(folder.join("out")).expect("a folder");
-    let file = files.next().expect("a trace").expect("an entry").path();
-    assert!(files.next().is_none());
-    file
+    folder.only_file("out", "")
 }
 
 #[test]
@@ -106,7 +95,7 @@ fn every_call_and_all_time_is_counted() {
         number_behind(&outcome.stdout, "calls")
     );
     the_whole_run_is_shown(&path, &report);
-    let info = fdr(&["info".as_ref(), path.as_os_str()]);
+    let info = fdr("info", &[&path]);
     assert!(
         info.contains("left no records in the whole run; the threshold"),
         "{info}"
@@ -115,13 +104,15 @@ fn every_call_and_all_time_is_counted() {
         info.contains(" summary records") && !info.contains("callss"),
         "{info}"
     );
-    let flame = fdr(&["flame".as_ref(), path.as_os_str()]);
+    let flame = fdr("flame", &[&path]);
     assert!(flame.contains(";[short] "), "{flame}");
     // Other formats can't tell of them. What they hold is right nevertheless.
     for target in registry::targets() {
         let to = folder.join(&format!("as-{}", target.name));
-        let words = ["convert", "--quiet", "--to", target.name, "-o"].map(OsStr::new);
-        let _ = fdr(&[&words[..], &[to.as_os_str(), path.as_os_str()]].concat());
+        let _ = fdr(
+            &format!("convert -q --to {} -o", target.name),
+            &[&to, &path],
+        );
         verify(&to);
     }
     let again = is_whole(&folder.join("as-xray"));
@@ -153,17 +144,10 @@ fn crash_kill_and_snapshot_have_open_calls() {
 
     let folder = Folder::new("short-calls-killed-9");
     let running = program(&folder, &["2", "100000"]).start();
-    let rings = folder.join("rings");
-    until("a ring", || {
-        let mut files = std::fs::read_dir(&rings).ok()?;
-        files.next().map(|_| ())
-    });
-    let ring = only_ring(&folder);
+    let ring = until("a ring", || folder.files("rings").pop());
     let trace = folder.join("snapshot.fdr");
     let is_short = || {
-        let pid = running.id().to_string();
-        let words = ["dump", "--quiet", "--force", &pid, "-o"].map(OsStr::new);
-        let _ = fdr(&[&words[..], &[trace.as_os_str()]].concat());
+        let _ = fdr(&format!("dump -q --force {} -o", running.id()), &[&trace]);
         // The ring may have no thread yet.
         let records = self::report(&trace)["threads"][0]["recorded"].as_u64();
         let report = records.map(|_| is_whole(&trace))?;
@@ -173,8 +157,7 @@ fn crash_kill_and_snapshot_have_open_calls() {
     running.signal("KILL");
     let _ = running.end();
     let to = folder.join("recovered.fdr");
-    let words = ["dump", "--quiet", "-o"].map(OsStr::new);
-    let _ = fdr(&[&words[..], &[to.as_os_str(), ring.as_os_str()]].concat());
+    let _ = fdr("dump -q -o", &[&to, &ring]);
     let report = is_whole(&to);
     assert!(sum(&report, "threads", "summarised") > 0);
     // Each thread has at most four calls open, and may have been counting one when it was killed.
@@ -203,12 +186,8 @@ fn check_calls(report: &Value, made: u64) {
 fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
     let program = Program::named("controlled", folder);
     let program = program.set(VARIABLES).set(variables).args(arguments);
-    let mut running = program.start();
-    assert_eq!(running.line(), "ready");
-    let status = || -> Value {
-        let words = ["ctl", &running.id().to_string(), "status", "--json"].map(String::from);
-        serde_json::from_str(&fdr(&words.each_ref().map(OsStr::new))).expect("JSON")
-    };
+    let running = program.start_until("ready");
+    let status = || json(&format!("ctl {} status", running.id()), &[]);
     until("functions that are only counted", || {
         let status = status();
         let levels = ["counted_functions", "looked_at_functions"];
@@ -242,7 +221,7 @@ fn calls_over_budget_are_only_counted() {
         assert!(number(&row["total_ns"]) > number(&row["self_ns"]) / 2);
         assert!(row["error_ns"].is_u64(), "{row}");
     }
-    let text = fdr(&["report".as_ref(), only_trace(&folder).as_os_str()]);
+    let text = fdr("report", &[&only_trace(&folder)]);
     assert!(text.contains("FDR_BUDGET=1.0 %"), "{text}");
 }
 

@@ -7,12 +7,12 @@ use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
 use serde_json::Value;
 
-use super::short_calls::{VARIABLES, is_whole, number, only_trace, program, sum};
+use super::short_calls::{VARIABLES, is_whole, only_trace, program, sum};
+use fdr_tests::support::tool::{number, row};
 
 /// How often a function was called in the whole run.
 fn calls(report: &Value, name: &str) -> u64 {
-    let whole = report["whole_run"].as_array().expect("figures");
-    let row = whole.iter().find(|row| row["name"] == name);
+    let row = row(&report["whole_run"], name);
     number(&row.unwrap_or_else(|| panic!("{name} in {report:#}"))["calls"])
 }
 

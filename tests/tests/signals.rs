@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, verify};
+use fdr_tests::support::program::{Outcome, Program};
 use fdr_tests::support::ring_file::RingFile;
+use fdr_tests::support::tool::verify;
 
 fn signalled(folder: &Folder, variables: &str, ways: &[&str]) -> Outcome {
     let program = Program::named("signalled", folder);

@@ -258,11 +258,10 @@ fn functions_loaded_later_have_names() {
 #[test]
 fn rings_that_go_from_thread_to_thread() {
     let folder = Folder::new("stream-reuse");
-    let mut running = Program::named("crowd", &folder)
+    let running = Program::named("crowd", &folder)
         .set("FDR=1 FDR_MODE=stream FDR_BUFFER=128K FDR_MEMORY=1M FDR_OUT=trace FDR_FORMAT=heph")
         .args(&["short", "2000", "4"])
-        .start();
-    while running.line() != "waiting" {}
+        .start_until("waiting");
     let outcome = running.end().ok();
     let calls: u64 = outcome.fact("calls");
     let statistics = facts::statistics(&outcome.stdout);

@@ -336,6 +336,6 @@ fn another_users_socket_gets_nothing() {
     }
     let _ = listener.kill();
     let _ = listener.wait();
-    let shared = fs::read_dir(folder.join("shared")).expect("a folder");
-    assert_eq!(shared.count(), 1, "nothing but the socket");
+    let shared = folder.files("shared");
+    assert_eq!(shared.len(), 1, "nothing but the socket");
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use fdr_formats::notes::{Note, NoteKind, task_state};
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{by_name, fdr, json};
 use fdr_tests::support::trace::Trace;
 use serde_json::Value;
 
@@ -94,24 +95,9 @@ fn run(folder: &Folder, variables: &str, words: &[&str]) -> (Trace, String) {
 }
 
 /// The rows of `fdr report --tasks --json`, by name.
-fn report(folder: &Folder, more: &[&str]) -> BTreeMap<String, Value> {
-    let trace = folder.only_trace();
-    let words = ["report", "--tasks", "--json"]
-        .into_iter()
-        .chain(more.iter().copied());
-    let words: Vec<&std::ffi::OsStr> = words
-        .map(AsRef::as_ref)
-        .chain([trace.as_os_str()])
-        .collect();
-    rows(&fdr(&words))
-}
-
-fn rows(json: &str) -> BTreeMap<String, Value> {
-    let document: Value = serde_json::from_str(json).expect("JSON");
-    let rows = document["tasks"].as_array().expect("rows").clone();
-    rows.into_iter()
-        .map(|row| (row["name"].as_str().expect("a name").to_owned(), row))
-        .collect()
+fn report(folder: &Folder, more: &str) -> BTreeMap<String, Value> {
+    let report = json(&format!("report --tasks {more}"), &[&folder.only_trace()]);
+    by_name(&report["tasks"])
 }
 
 /// Finished, dropped, and unfinished tasks.
@@ -241,7 +227,7 @@ fn check_moved_tasks(tasks: &NamedTasks) {
 }
 
 fn check_report(folder: &Folder) {
-    let rows = report(folder, &[]);
+    let rows = report(folder, "");
     for (name, wanted) in [
         ("waits", [3, 0, 0]),
         ("slow", [0, 1, 0]),
@@ -263,13 +249,13 @@ fn check_report(folder: &Folder) {
         assert_eq!(row["never_polled"], 1, "{name}");
     }
     let trace = folder.only_trace();
-    let table = fdr(&["report".as_ref(), "--tasks".as_ref(), trace.as_os_str()]);
+    let table = fdr("report --tasks", &[&trace]);
     assert!(
         table.contains("3 tasks never polled: 1 of programs::tasks::"),
         "{table}"
     );
     // What is counted of tasks is no function of the other report.
-    let table = fdr(&["report".as_ref(), trace.as_os_str()]);
+    let table = fdr("report", &[&trace]);
     assert!(
         !table.contains("tasks}") && table.contains("(--tasks)"),
         "{table}"
@@ -311,7 +297,7 @@ fn sums_of_tasks(count: u64) {
             &format!("FDR=* {variables}"),
             &["many", &count.to_string(), "2"],
         );
-        let rows = report(&folder, &[]);
+        let rows = report(&folder, "");
         let row = &rows["programs::tasks::request"];
         let (finished, dropped) = (printed(&text, "finished"), printed(&text, "dropped"));
         assert_eq!(finished + dropped, count);
@@ -330,7 +316,7 @@ fn sums_of_tasks(count: u64) {
         );
         assert!(number("waiting_ns") > 0 && number("elapsed_max_ns") <= elapsed);
         // The notes alone know of fewer tasks, if the ring is small.
-        let noted = report(&folder, &["--window"]);
+        let noted = report(&folder, "--window");
         let noted = noted["programs::tasks::request"]["tasks"]
             .as_u64()
             .expect("a count");
@@ -359,12 +345,7 @@ fn a_kill_leaves_tasks_unfinished() {
     let outcome = program.set("FDR=* FDR_DIR=rings/").args(&["kill"]).run();
     assert!(!outcome.status.success());
     let ring = only_ring(&folder);
-    let found = rows(&fdr(&[
-        "report".as_ref(),
-        "--tasks".as_ref(),
-        "--json".as_ref(),
-        ring.as_os_str(),
-    ]));
+    let found = by_name(&json("report --tasks", &[&ring])["tasks"]);
     assert_eq!(ends(&found["programs::tasks::waits"]), [1, 0, 0]);
     assert_eq!(ends(&found["programs::tasks::left_open"]), [0, 0, 1]);
 }
@@ -374,8 +355,7 @@ fn off_means_that_no_task_is_made() {
     let folder = Folder::new("tasks-off");
     let program = Program::named("tasks", &folder);
     let _ = program.args(&["many", "100", "1"]).run().ok();
-    let left = std::fs::read_dir(folder.path()).expect("a folder").count();
-    assert_eq!(left, 0);
+    assert_eq!(folder.names().len(), 0);
     // A filter that leaves the functions out leaves nothing of their tasks either.
     let (trace, _) = run(
         &folder,

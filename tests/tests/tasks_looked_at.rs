@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use fdr_formats::notes::Note;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{self, fdr, json};
 use fdr_tests::support::trace::Trace;
 use serde_json::Value;
 
@@ -15,27 +16,13 @@ fn run(folder: &Folder, mode: &str) -> Trace {
     Trace::verified(&folder.only_trace())
 }
 
-fn json(folder: &Folder, words: &[&str]) -> Value {
-    let trace = folder.only_trace();
-    let words = words.iter().map(|word| std::ffi::OsStr::new(*word));
-    let words: Vec<_> = words.chain([trace.as_os_str()]).collect();
-    serde_json::from_str(&fdr(&words)).expect("JSON")
-}
-
 /// Calls by function, of what is inside of a task.
-fn calls(folder: &Folder, task: &str, more: &[&str]) -> BTreeMap<String, u64> {
-    let words = [&["report", "--json", "--task", task], more].concat();
-    let found = json(folder, &words);
-    let rows = found["functions"].as_array().expect("rows");
-    rows.iter()
-        .map(|row| {
-            let name = row["name"].as_str().expect("a name");
-            let name = name
-                .strip_prefix("programs::tasks::")
-                .unwrap_or(name)
-                .to_owned();
-            (name, row["calls"].as_u64().expect("a count"))
-        })
+fn calls(folder: &Folder, task: &str, more: &str) -> BTreeMap<String, u64> {
+    let words = format!("report --task {task} {more}");
+    let found = json(&words, &[&folder.only_trace()]);
+    let calls = tool::calls(&found["functions"]).into_iter();
+    calls
+        .map(|(name, calls)| (name.replace("programs::tasks::", ""), calls))
         .collect()
 }
 
@@ -58,41 +45,35 @@ fn calls_of_a_task_are_shown_alone() {
             _ => None,
         })
         .collect();
-    let counts_of = |name: &str, more: &[&str]| {
+    let counts_of = |name: &str, more: &str| {
         calls(&folder, &numbers[&format!("programs::tasks::{name}")], more)
     };
     // `waits` was polled thrice for a task outside, too.
     assert_eq!(
-        counts_of("outer", &[]),
+        counts_of("outer", ""),
         counts(&[("outer", 4), ("waits", 5)])
     );
     assert_eq!(
-        counts_of("outer", &["--filter", "*waits"]),
+        counts_of("outer", "--filter *waits"),
         counts(&[("waits", 5)])
     );
-    let nested = counts_of("outer", &["--function", "*waits"]);
+    let nested = counts_of("outer", "--function *waits");
     assert_eq!(nested, counts(&[("waits", 5)]));
-    assert_eq!(counts_of("moves", &[]), counts(&[("moves", 4)]));
+    assert_eq!(counts_of("moves", ""), counts(&[("moves", 4)]));
     assert_eq!(
-        counts_of("selects", &[]),
+        counts_of("selects", ""),
         counts(&[("quick", 2), ("selects", 2), ("slow", 2)])
     );
-    assert_eq!(counts_of("panics", &[]), counts(&[("panics", 2)]));
+    assert_eq!(counts_of("panics", ""), counts(&[("panics", 2)]));
     // The child was polled outside of its parent, so the orphan has no parent.
     assert_eq!(
-        counts_of("spawns", &[]),
+        counts_of("spawns", ""),
         counts(&[("child", 2), ("spawns", 2)])
     );
     // Records are those of the polls, too.
-    let trace = folder.only_trace();
-    let words = [
-        "replay",
-        "--records",
-        "--task",
-        &numbers["programs::tasks::outer"],
-    ];
-    let words = words.map(std::ffi::OsStr::new);
-    let records = fdr(&[&words[..], &[trace.as_os_str()]].concat());
+    let outer = &numbers["programs::tasks::outer"];
+    let words = format!("replay --records --task {outer}");
+    let records = fdr(&words, &[&folder.only_trace()]);
     let is_edge = |line: &&str| line.contains(" Entry ") || line.contains(" Exit ");
     let of_outer = |line: &&str| line.contains("programs::tasks::outer");
     let edges = records.lines().filter(is_edge).filter(of_outer);
@@ -104,10 +85,8 @@ fn calls_of_a_task_are_shown_alone() {
 fn slow_tasks_are_explained() {
     let folder = Folder::new("tasks-slow");
     let _ = run(&folder, "slow");
-    let found = json(
-        &folder,
-        &["slow", "--tasks", "--by", "route", "--json", "-n", "2"],
-    );
+    let trace = folder.only_trace();
+    let found = json("slow --tasks --by route -n 2", &[&trace]);
     let tasks = found["tasks"].as_array().expect("tasks");
     assert_eq!(tasks.len(), 2, "{found}");
     for task in tasks {
@@ -134,7 +113,7 @@ fn slow_tasks_are_explained() {
     }
     let busy = |task: &&Value| task["busy_ns"].as_u64() > task["waiting_ns"].as_u64();
     assert_eq!(tasks.iter().filter(busy).count(), 1, "{found}");
-    let calls_of = json(&folder, &["slow", "--json", "-f", "*serve", "-n", "1"]);
+    let calls_of = json("slow -f *serve -n 1", &[&trace]);
     let call = &calls_of["calls"][0];
     assert_eq!(call["arguments"][0]["fields"][0]["value"], 100, "{call}");
     assert_eq!(
@@ -148,15 +127,15 @@ fn slow_tasks_are_explained() {
     );
     // Chooses tasks by a field of an event inside them. The calls and tasks inside are chosen, too.
     let number = tasks[0]["id"].to_string();
-    let of_one = calls(&folder, &number, &[]);
+    let of_one = calls(&folder, &number, "");
     assert_eq!(
         of_one["serve"],
         tasks[0]["polls"].as_u64().expect("a count")
     );
-    let odd = calls(&folder, "route=odd", &[]);
+    let odd = calls(&folder, "route=odd", "");
     assert_eq!(
         odd,
         counts(&[("compute", 150), ("query", 300), ("serve", 300)])
     );
-    assert_eq!(calls(&folder, "route=*", &[])["compute"], 300);
+    assert_eq!(calls(&folder, "route=*", "")["compute"], 300);
 }

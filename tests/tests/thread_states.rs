@@ -1,13 +1,13 @@
 //! `FDR_SCHED`: compares when threads ran, were preempted and waited with the system's own figures. If this machine
 //! reports no switches, the tests check the message about that instead.
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
 use fdr_formats::model::{State, Switch};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::{fdr, json, row, verify};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::{until, within};
 use serde_json::Value;
@@ -23,13 +23,8 @@ fn states(folder: &Folder, arguments: &[&str], variables: &str) -> Outcome {
     program.set(variables).args(arguments).run()
 }
 
-fn report(trace: &Path, options: &[&str]) -> Value {
-    let words = ["report", "--json", "--limit", "1000"]
-        .iter()
-        .chain(options);
-    let mut words: Vec<_> = words.map(|word| word.as_ref()).collect();
-    words.push(trace.as_os_str());
-    serde_json::from_str(&fdr(&words)).expect("JSON")
+fn report(trace: &Path, option: &str) -> Value {
+    json(&format!("report --limit 1000 {option}"), &[trace])
 }
 
 /// Times by state, ns: running, preempted, waiting, unknown.
@@ -50,17 +45,12 @@ fn taken_by_the_host() -> u64 {
 }
 
 fn only(folder: &Folder, end: &str) -> std::path::PathBuf {
-    let out = folder.join("out");
-    let entries = std::fs::read_dir(out).expect("a folder");
-    let mut paths = entries.map(|entry| entry.expect("an entry").path());
-    let found = paths.find(|path| path.to_string_lossy().ends_with(end));
-    found.unwrap_or_else(|| panic!("no {end} in {folder:?}"))
+    folder.only_file("out", end)
 }
 
 /// How many changes of states the trace has.
 fn switches(trace: &Path) -> u64 {
-    let words = ["info".as_ref(), "--json".as_ref(), trace.as_os_str()];
-    let info: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
+    let info = json("info", &[trace]);
     info["states"]["switches"].as_u64().unwrap_or(0)
 }
 
@@ -83,7 +73,7 @@ fn states_agree_with_what_the_system_counts() {
     if !has_states(&trace, &outcome.stderr) {
         return;
     }
-    let found = report(&trace, &["--per-thread"]);
+    let found = report(&trace, "--per-thread");
     let threads = found["threads"].as_array().expect("threads");
     let Trace {
         info,
@@ -131,7 +121,7 @@ fn states_agree_with_what_the_system_counts() {
         count += 1;
     }
     assert_eq!(count, 8);
-    let functions = report(&trace, &["--window"]);
+    let functions = report(&trace, "--window");
     let functions = functions["functions"].as_array().expect("functions");
     let shares = |name: &str| {
         let full = format!("programs::states::{name}");
@@ -151,16 +141,15 @@ fn they_are_in_other_formats() {
     let recorded = only(&folder, ".fdr");
     for format in ["ctf", "tcstate"] {
         let trace = folder.join(format);
-        let words = ["convert", "-q", "--to", format, "-o"].map(OsStr::new);
-        let _ = fdr(&[&words[..], &[trace.as_os_str(), recorded.as_os_str()]].concat());
+        let _ = fdr(
+            &format!("convert -q --to {format} -o"),
+            &[&trace, &recorded],
+        );
         if !has_states(&trace, &outcome.stderr) {
             return;
         }
-        let functions = report(&trace, &["--window"]);
-        let functions = functions["functions"].as_array().expect("functions");
-        let sleep = functions
-            .iter()
-            .find(|row| row["name"] == "programs::states::sleep");
+        let report = report(&trace, "--window");
+        let sleep = row(&report["functions"], "programs::states::sleep");
         let [running, _, waiting, _] = times(&sleep.expect("the function")["states"]["self"]);
         assert!(waiting > 4 * running, "{format}: {waiting} {running}");
     }
@@ -175,24 +164,16 @@ fn states_survive_kill_crash_and_snapshot() {
     let outcome = states(&folder, &["kill"], "FDR=1");
     let ring = only(&folder, ".fdr-ring");
     let recovered = folder.join("recovered.fdr");
-    let words = [
-        "dump".as_ref(),
-        ring.as_os_str(),
-        "-o".as_ref(),
-        recovered.as_os_str(),
-    ];
-    let _ = fdr(&words);
+    let _ = fdr("dump -o", &[&recovered, &ring]);
     let _ = has_states(&recovered, &outcome.stderr);
     let folder = Folder::new("states-outside");
     let program = Program::named("states", &folder).set(VARIABLES);
-    let mut running = program.set("FDR=1").args(&["wait"]).start();
-    while running.line() != "half" {}
+    let mut running = program.set("FDR=1").args(&["wait"]).start_until("half");
     let snapshot = folder.join("snapshot.fdr");
-    let process = running.id().to_string();
-    let words = ["dump", "-q", "--force", &process, "-o"].map(OsStr::new);
+    let words = format!("dump -q --force {} -o", running.id());
     // The recorder's thread reads the kernel's buffers every 50 ms, if a busy machine lets it run.
     let _ = within(Duration::from_secs(5), || {
-        let _ = fdr(&[&words[..], &[snapshot.as_os_str()]].concat());
+        let _ = fdr(&words, &[&snapshot]);
         (switches(&snapshot) > 0).then_some(())
     });
     running.tell("go on");
@@ -204,10 +185,9 @@ fn states_survive_kill_crash_and_snapshot() {
 fn forked_children_have_no_states() {
     let folder = Folder::new("states-fork");
     let outcome = states(&folder, &["fork"], "FDR=1").ok();
-    let entries = std::fs::read_dir(folder.join("out")).expect("a folder");
-    let mut counts: Vec<bool> = entries
-        .map(|entry| {
-            let trace = entry.expect("an entry").path();
+    let traces = folder.files("out").into_iter();
+    let mut counts: Vec<bool> = traces
+        .map(|trace| {
             verify(&trace);
             switches(&trace) > 0
         })
@@ -235,8 +215,7 @@ fn where_the_system_refuses_there_are_its_sums() {
                 !has && outcome.stderr.contains("only its sums"),
                 "{outcome:?}"
             );
-            let words = ["report".as_ref(), trace.as_os_str()];
-            assert!(!fdr(&words).contains("preempted"));
+            assert!(!fdr("report", &[&trace]).contains("preempted"));
         }
     }
 }
@@ -244,8 +223,7 @@ fn where_the_system_refuses_there_are_its_sums() {
 /// Where the states of a trace begin and end, and where its records do, in seconds since the first record. `None`: the
 /// trace has no states.
 fn extents(trace: &Path) -> Option<[f64; 3]> {
-    let words = ["info".as_ref(), "--json".as_ref(), trace.as_os_str()];
-    let info: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
+    let info = json("info", &[trace]);
     let seconds = |value: &Value| value.as_f64().expect("ns") / 1e9;
     let states = &info["states"];
     let from = seconds(states.get("from_ns")?);
@@ -261,14 +239,12 @@ fn states_begin_by_default() {
         .set("FDR=1")
         .set(BY_DEFAULT)
         .args(&["endless"])
-        .start();
-    while running.line() != "ready" {}
+        .start_until("ready");
     let snapshot = folder.join("snapshot.fdr");
-    let process = running.id().to_string();
-    let words = ["dump", "-q", "--force", &process, "-o"].map(OsStr::new);
+    let words = format!("dump -q --force {} -o", running.id());
     // On a busy machine they may begin later.
     let found = within(Duration::from_secs(20), || {
-        let _ = fdr(&[&words[..], &[snapshot.as_os_str()]].concat());
+        let _ = fdr(&words, &[&snapshot]);
         extents(&snapshot).filter(|[from, end, _]| end - from > 0.3)
     });
     running.tell("end");
@@ -278,7 +254,7 @@ fn states_begin_by_default() {
     }
     let [from, end, _] = found.expect("states of 0.3 s");
     assert!(from > 0.045, "{from}");
-    let report = report(&snapshot, &["--per-thread"]);
+    let report = report(&snapshot, "--per-thread");
     let threads = report["threads"].as_array().expect("threads");
     for name in ["spinner", "sleeper"] {
         let thread = threads.iter().find(|thread| thread["name"] == name);

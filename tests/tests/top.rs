@@ -6,23 +6,16 @@ use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, Running, fdr};
+use fdr_tests::support::program::{Program, Running};
 use fdr_tests::support::wait::until;
 use serde_json::Value;
 
-use crate::control::call;
-
-const VARIABLES: &str = "FDR=1 FDR_BUFFER=128K FDR_DIR=rings/ FDR_OUT=out/ FDR_SIGNAL=none";
+use crate::control::{self, VARIABLES, call};
+use fdr_tests::support::tool::{self, fdr, json, number};
 
 fn start(program: Program, variables: &str, arguments: &[&str]) -> Running {
     let program = program.set(VARIABLES).set(variables);
-    let mut running = program.args(arguments).start();
-    assert_eq!(running.line(), "ready");
-    running
-}
-
-fn controlled(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
-    start(Program::named("controlled", folder), variables, arguments)
+    program.args(arguments).start_until("ready")
 }
 
 /// `fdr top` of that process. It runs until the process ends.
@@ -45,12 +38,7 @@ fn documents(text: &str) -> Vec<Value> {
 
 /// The row of a function; null: it has none.
 fn row<'a>(rows: &'a Value, name: &str) -> &'a Value {
-    let mut rows = rows.as_array().expect("rows").iter();
-    rows.find(|row| row["name"] == name).unwrap_or(&Value::Null)
-}
-
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value}"))
+    tool::row(rows, name).unwrap_or(&Value::Null)
 }
 
 fn sum(rows: &Value, number: impl Fn(&Value) -> u64) -> u64 {
@@ -73,15 +61,12 @@ fn fields(document: &Value) -> Vec<String> {
 fn top_agrees_with_a_simultaneous_trace() {
     for variables in ["", "FDR_KEEP=1ns", "FDR_CLOCK=monotonic"] {
         let folder = Folder::new("top-moment");
-        let mut program = controlled(&folder, variables, &[]);
+        let mut program = control::start(&folder, variables, &[]);
         call(&mut program, 12_345);
         let found = once(&folder, program.id(), &[]);
         let trace = folder.join("now.fdr");
-        let process = program.id().to_string();
-        let path = trace.to_str().expect("UTF-8");
-        let _ = fdr(&["dump", "-q", &process, "-o", path].map(AsRef::as_ref));
-        let report = fdr(&["report", "--json", path].map(AsRef::as_ref));
-        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let _ = fdr(&format!("dump -q {} -o", program.id()), &[&trace]);
+        let report = json("report", &[&trace]);
         let name = "programs::controlled::exactly";
         let (ours, theirs) = (
             row(&found["functions"], name),
@@ -113,7 +98,7 @@ fn samples_lose_no_call_until_the_end() {
     for (arguments, calls) in [(&[][..], 2_000), (&["load"], 500), (&["load", "auto"], 500)] {
         let folder = Folder::new("top-exact");
         // Each call is counted, and none is estimated.
-        let mut program = controlled(&folder, "FDR_BUDGET=0", arguments);
+        let mut program = control::start(&folder, "FDR_BUDGET=0", arguments);
         let options = ["--json", "--every", "20ms"];
         let mut looking = top(&folder, program.id(), &options).start();
         // It has looked once at least.
@@ -273,14 +258,14 @@ fn unwatchable_processes_are_reported() {
         assert_eq!(outcome.status.code(), Some(2), "{outcome:?}");
         outcome.stderr
     };
-    let program = controlled(&folder, "FDR_KEEP=0", &[]);
+    let program = control::start(&folder, "FDR_KEEP=0", &[]);
     let why = refused(program.id());
     assert!(why.contains("keeps no sums of its calls"), "{why}");
     let why = refused(std::process::id());
     assert!(why.contains("does not record"), "{why}");
     drop(program);
     // A child of a fork has the ring of its parent, or its own one.
-    let mut parent = controlled(&folder, "", &[]);
+    let mut parent = control::start(&folder, "", &[]);
     let mut fork = |line: &str| -> u32 {
         parent.tell(line);
         let child = parent.line().parse().expect("a number");
@@ -398,7 +383,7 @@ impl OnTerminal<'_> {
 fn the_terminal_is_given_back() {
     for (how, wanted) in [("q", "0"), ("\x03", "0"), ("-TERM", "143"), ("-HUP", "129")] {
         let folder = Folder::new("top-terminal");
-        let program = controlled(&folder, "", &["load"]);
+        let program = control::start(&folder, "", &["load"]);
         let mut terminal = OnTerminal::start(&folder, program.id());
         terminal.shows("near::leaf");
         terminal.press("\t");
@@ -414,14 +399,13 @@ fn the_terminal_is_given_back() {
 #[test]
 fn dumps_and_process_ends_are_shown() {
     let folder = Folder::new("top-ended");
-    let mut program = controlled(&folder, "", &[]);
+    let mut program = control::start(&folder, "", &[]);
     call(&mut program, 3);
     let mut terminal = OnTerminal::start(&folder, program.id());
     terminal.shows("programs::controlled::exactly");
     terminal.press("d");
     terminal.shows("trace: ");
-    let names = fs::read_dir(folder.join("out")).expect("the folder of the traces");
-    assert_eq!(names.count(), 1);
+    assert_eq!(folder.files("out").len(), 1);
     let _ = program.end().ok();
     terminal.shows("ended");
     assert!(

@@ -2,14 +2,14 @@
 //! same.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 
 use fdr_formats::notes::{Note, NoteKind, task_state};
 use fdr_tests::plugin;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{fdr, json};
 use fdr_tests::support::trace::{Lane, Trace};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Runs the program, and gives its trace and what it printed.
 pub(crate) fn run(folder: &Folder, variables: &str, word: &str) -> (Trace, String) {
@@ -177,16 +177,13 @@ fn values_and_names_of_anybody_do_no_harm() {
         .collect();
     assert_eq!(story, wanted);
     // No name breaks a line.
-    let report = fdr(&["report".as_ref(), folder.only_trace().as_os_str()]);
+    let report = fdr("report", &[&folder.only_trace()]);
     assert!(!report.contains(['\u{1b}', '\u{202e}']), "{report}");
 }
 
 /// The rows of `fdr report --tasks --json`, by name: how many finished, and how many did not.
 fn tasks(folder: &Folder) -> BTreeMap<String, [u64; 2]> {
-    let trace = folder.only_trace();
-    let words = ["report", "--tasks", "--json"].map(AsRef::as_ref);
-    let words: Vec<&std::ffi::OsStr> = words.into_iter().chain([trace.as_os_str()]).collect();
-    let document: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
+    let document = json("report --tasks", &[&folder.only_trace()]);
     let rows = document["tasks"].as_array().expect("rows").iter();
     rows.map(|row| {
         let counts = ["finished", "unfinished"].map(|end| row[end].as_u64().expect("a count"));
@@ -365,8 +362,7 @@ fn spans_convert_to_ctf() {
     let recorded = folder.join("spans.fdr");
     let stories = ["xray", "ctf"].map(|format| {
         let path = folder.join(format);
-        let words = ["convert", "-q", "--to", format, "-o"].map(OsStr::new);
-        let _ = fdr(&[&words[..], &[path.as_os_str(), recorded.as_os_str()]].concat());
+        let _ = fdr(&format!("convert -q --to {format} -o"), &[&path, &recorded]);
         let trace = Trace::verified(&path);
         story(&trace, trace.thread("programs"))
     });
@@ -398,12 +394,7 @@ fn killed_processes_leave_span_names() {
     assert!(!outcome.status.success());
     let ring = folder.ending(".fdr-ring").pop().expect("a ring");
     let out = folder.join("recovered.fdr");
-    let _ = fdr(&[
-        "dump".as_ref(),
-        "-o".as_ref(),
-        out.as_os_str(),
-        ring.as_os_str(),
-    ]);
+    let _ = fdr("dump -o", &[&out, &ring]);
     let trace = Trace::read(&out);
     let wanted = [
         "programs::spans::work",
@@ -433,9 +424,7 @@ fn forked_children_have_their_own_spans() {
         let mut traces = folder.ending(".fdr");
         if let Some(ring) = folder.ending(".fdr-ring").pop() {
             let out = folder.join("recovered.fdr");
-            let words = ["dump".as_ref(), "-o".as_ref(), out.as_os_str()];
-            let words: Vec<_> = words.into_iter().chain([ring.as_os_str()]).collect();
-            let _ = fdr(&words);
+            let _ = fdr("dump -o", &[&out, &ring]);
             traces.push(out);
         }
         let stories = traces.iter().map(|path| {

@@ -5,10 +5,13 @@ use std::path::Path;
 
 use fdr_formats::trigger::SlowCall;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, Running, fdr, verify};
+use fdr_tests::support::program::{Program, Running};
+use fdr_tests::support::tool::{fdr, json};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 use serde_json::Value;
+
+use super::triggers_others::{self, tell};
 
 /// Every way in which edges are recorded.
 const WAYS: [&str; 6] = [
@@ -21,34 +24,20 @@ const WAYS: [&str; 6] = [
 ];
 
 fn start(folder: &Folder, variables: &str, trigger: &str) -> Running {
-    let program = Program::named("triggered", folder);
-    let program = program
-        .set("FDR=1 FDR_DIR=rings/ FDR_OUT=out/")
-        .set(variables);
-    program.env("FDR_TRIGGER", trigger).start()
-}
-
-fn tell(program: &mut Running, line: &str) {
-    program.tell(line);
-    assert_eq!(program.line(), "done");
+    let variables = format!("FDR_DIR=rings/ FDR_OUT=out/ {variables}");
+    triggers_others::start(folder, &variables, trigger)
 }
 
 /// The traces of an ended program, whose ring is gone.
 fn traces(folder: &Folder) -> Vec<Trace> {
-    let rings = std::fs::read_dir(folder.join("rings"))
-        .into_iter()
-        .flatten();
-    assert_eq!(rings.count(), 0, "a ring is left");
+    assert_eq!(folder.files("rings").len(), 0, "a ring is left");
     traces_so_far(folder)
 }
 
 fn traces_so_far(folder: &Folder) -> Vec<Trace> {
-    let files = std::fs::read_dir(folder.join("out")).into_iter().flatten();
-    let mut files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    let mut files = folder.files("out");
     files.retain(|path| path.extension().is_some_and(|end| end == "fdr"));
-    files.sort();
-    files.iter().for_each(|path| verify(path));
-    files.iter().map(|path| Trace::read(path)).collect()
+    files.iter().map(|path| Trace::verified(path)).collect()
 }
 
 fn only_trace(folder: &Folder) -> Trace {
@@ -88,11 +77,6 @@ fn mark(trace: &Trace, name: &str) -> u64 {
     let moment = trace.info.moments.iter().find(|moment| moment.name == name);
     let moment = moment.unwrap_or_else(|| panic!("{name}: {:?}", trace.info.moments));
     moment.time.0
-}
-
-fn json(command: &str, trace: &Path) -> Value {
-    let text = fdr(&[command.as_ref(), trace.as_os_str(), "--json".as_ref()]);
-    serde_json::from_str(&text).expect("JSON")
 }
 
 #[test]
@@ -161,7 +145,7 @@ fn tools_point_to_the_slow_call() {
     let path = path.expect("a trace").expect("it").path();
     let call = slow_call(&trace);
     for command in ["info", "report"] {
-        let document = json(command, &path);
+        let document = json(command, &[&path]);
         let trigger = &document["trigger"];
         assert_eq!(trigger["text"], "programs::triggered::h*>300ms");
         assert_eq!(trigger["function"], "programs::triggered::handle");
@@ -176,7 +160,7 @@ fn tools_point_to_the_slow_call() {
             "begin of programs::triggered::handle"
         );
         assert_eq!(document["failed_thread"], Value::Null);
-        let text = fdr(&[command.as_ref(), path.as_os_str()]);
+        let text = fdr(command, &[&path]);
         let wanted = "trigger programs::triggered::h*>300ms: programs::triggered::handle took 4";
         let text = text.replace("\n           ", " ");
         assert!(text.contains(wanted), "{text}");
@@ -318,9 +302,7 @@ fn watched_functions_are_never_only_counted() {
     let mut program = start(&folder, variables, "programs::triggered::handle>300ms");
     until("functions that are only counted", || {
         tell(&mut program, "quick 200000");
-        let process = program.id().to_string();
-        let status = fdr(&["ctl", &process, "status", "--json"].map(std::ffi::OsStr::new));
-        let status: Value = serde_json::from_str(&status).expect("JSON");
+        let status = json(&format!("ctl {} status", program.id()), &[]);
         let levels = ["counted_functions", "looked_at_functions"];
         let functions = levels.iter().filter_map(|level| status[*level].as_u64());
         (functions.sum::<u64>() == 1).then_some(())
@@ -387,25 +369,21 @@ fn functions_of_plug_ins_fire() {
 fn triggers_change_while_the_program_runs() {
     let folder = Folder::new("triggered-ctl");
     let mut program = start(&folder, "FDR_KEEP=0", "off");
-    let process = program.id().to_string();
-    let ctl = |words: &[&str]| {
-        let words = [&["ctl", &process], words].concat();
-        let words: Vec<&std::ffi::OsStr> = words.iter().map(std::ffi::OsStr::new).collect();
-        fdr(&words).trim_end().to_owned()
+    let process = program.id();
+    let set = |trigger: &str| {
+        let answer = fdr(&format!("ctl {process} trigger"), &[Path::new(trigger)]);
+        answer.trim_end().to_owned()
     };
     tell(&mut program, "slow 100");
-    let set = ctl(&["trigger", "programs::triggered::handle>50ms, every 9m"]);
-    assert_eq!(set, "triggers: programs::triggered::handle>50ms, every 9m");
-    let status: Value = serde_json::from_str(&ctl(&["status", "--json"])).expect("JSON");
-    assert_eq!(
-        status["triggers"],
-        "programs::triggered::handle>50ms, every 9m"
-    );
+    let triggers = "programs::triggered::handle>50ms, every 9m";
+    assert_eq!(set(triggers), format!("triggers: {triggers}"));
+    let status = json(&format!("ctl {process} status"), &[]);
+    assert_eq!(status["triggers"], triggers);
     tell(&mut program, "slow 100");
     let _ = program.wait_for_line("wrote");
-    assert_eq!(ctl(&["trigger", "off"]), "triggers: off");
+    assert_eq!(set("off"), "triggers: off");
     tell(&mut program, "slow 100");
-    let unknown = ctl(&["trigger", "programs::triggered::handel>50ms"]);
+    let unknown = set("programs::triggered::handel>50ms");
     assert!(
         unknown.contains("no function") && unknown.contains("programs::triggered::handle"),
         "{unknown}"

@@ -5,17 +5,18 @@ use std::fs;
 
 use fdr_formats::trigger::Occurrence;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, Running, verify};
+use fdr_tests::support::program::{Outcome, Program, Running};
+use fdr_tests::support::tool::{fdr, verify};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::support::wait::until;
 
-fn start(folder: &Folder, variables: &str, trigger: &str) -> Running {
+pub(super) fn start(folder: &Folder, variables: &str, trigger: &str) -> Running {
     let program = Program::named("triggered", folder);
     let program = program.set("FDR=1").set(variables);
     program.env("FDR_TRIGGER", trigger).start()
 }
 
-fn tell(program: &mut Running, line: &str) {
+pub(super) fn tell(program: &mut Running, line: &str) {
     program.tell(line);
     assert_eq!(program.line(), "done");
 }
@@ -145,9 +146,7 @@ fn the_signal() {
         } else {
             // The dumper has read the signal once it answers a later one.
             let _ = until("the signal to be read", || {
-                let process = program.id().to_string();
-                let words = ["ctl", &process, "status"].map(std::ffi::OsStr::new);
-                Some(fdr_tests::support::program::fdr(&words))
+                Some(fdr(&format!("ctl {} status", program.id()), &[]))
             });
             tell(&mut program, "quick 10");
         }
@@ -181,8 +180,7 @@ fn missing_folders_are_reported_once() {
     tell(&mut program, "slow 100");
     let outcome = program.end().ok();
     assert_eq!(count(&outcome, "no trace was written: "), 1, "{outcome:?}");
-    let rings = fs::read_dir(folder.join("rings")).expect("rings").count();
-    assert_eq!(rings, 1, "for `fdr dump`");
+    assert_eq!(folder.files("rings").len(), 1, "for `fdr dump`");
     // A quieter recorder says it once.
     let folder = Folder::new("trigger-gone-quiet");
     fs::create_dir(folder.join("traces")).expect("a folder");

@@ -2,12 +2,12 @@
 //! caller's, in the trace and in the tool's reports.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{by_name, fdr, json};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::tool;
 use serde_json::Value;
@@ -26,21 +26,8 @@ fn record(folder: &Folder, rounds: u64, variables: &str) -> PathBuf {
     folder.join("leaves.fdr")
 }
 
-fn ask(words: &[&str], trace: &Path) -> String {
-    let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
-    fdr(&[&words[..], &[trace.as_os_str()]].concat())
-}
-
 fn report(trace: &Path) -> BTreeMap<String, Value> {
-    let report: Value = serde_json::from_str(&ask(&["report", "--json"], trace)).expect("JSON");
-    let rows = report["functions"].as_array().expect("a list");
-    let named = |row: &Value| {
-        (
-            row["name"].as_str().expect("a name").to_owned(),
-            row.clone(),
-        )
-    };
-    rows.iter().map(named).collect()
+    by_name(&json("report", &[trace])["functions"])
 }
 
 /// The edges of a round.
@@ -120,14 +107,14 @@ fn callers_keep_the_untimed_time() {
         assert!(whole.abs_diff(parts) <= 1, "{whole} {parts}");
         assert_eq!(number("inner", "total_ns"), number("inner", "self_ns"));
 
-        let flame = ask(&["flame"], &trace);
+        let flame = fdr("flame", &[&trace]);
         let paths: Vec<&str> = flame
             .lines()
             .filter_map(|line| line.split(' ').next())
             .collect();
         let inner = "programs::leaves::work;programs::leaves::through;programs::leaves::inner";
         assert_eq!(paths, ["programs::leaves::work", inner]);
-        let calls = ask(&["flame", "--calls"], &trace);
+        let calls = fdr("flame --calls", &[&trace]);
         let leaf = format!(
             "programs::leaves::work;programs::leaves::leaf {}",
             100 * rounds
@@ -141,7 +128,7 @@ fn readers_say_which_functions_are_untimed() {
     let folder = Folder::new("untimed-readers");
     // Otherwise an untimed function has the time of each call in its record.
     let trace = record(&folder, FEW, "FDR_KEEP=0");
-    let table = ask(&["report"], &trace);
+    let table = fdr("report", &[&trace]);
     let row = table
         .lines()
         .find(|line| line.ends_with(" programs::leaves::leaf"));
@@ -151,14 +138,14 @@ fn readers_say_which_functions_are_untimed() {
         table.contains("untimed: the calls of 2 functions are counted"),
         "{table}"
     );
-    let info = ask(&["info", "--functions"], &trace);
+    let info = fdr("info --functions", &[&trace]);
     let own = info
         .lines()
         .filter(|line| line.contains("programs::leaves::"));
     assert_eq!(own.clone().count(), 4, "{info}");
     let untimed = own.filter(|line| line.contains("(untimed)"));
     assert_eq!(untimed.count(), 2, "{info}");
-    let records = ask(&["replay", "--records"], &trace);
+    let records = fdr("replay --records", &[&trace]);
     let leaves: Vec<&str> = records
         .lines()
         .filter(|line| line.contains("::leaf "))

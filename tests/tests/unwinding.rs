@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::{json, verify};
 use fdr_tests::support::trace::Trace;
 use fdr_tests::tool;
 use serde_json::Value;
@@ -27,9 +28,7 @@ fn run_with(folder: &Folder, variables: &str, way: &str, times: u64) -> (Outcome
 
 /// What `fdr report` says of each function: calls, and how many of them are clipped.
 fn report(trace: &Path) -> (BTreeMap<String, (u64, u64)>, Value) {
-    let words = ["report", "--json", "--window"].map(std::ffi::OsStr::new);
-    let text = fdr(&[&words[..], &[trace.as_ref()]].concat());
-    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let report = json("report --window", &[trace]);
     let duration = report["duration_ns"].as_u64().expect("a number");
     let mut functions = BTreeMap::new();
     for row in report["functions"].as_array().expect("functions") {

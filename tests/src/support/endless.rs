@@ -50,8 +50,5 @@ pub fn surely_made(folder: &Folder, place: usize) -> u64 {
 /// If there is none, or more than one.
 #[must_use]
 pub fn only_ring(folder: &Folder) -> PathBuf {
-    let files = fs::read_dir(folder.join("rings")).expect("the folder");
-    let mut files: Vec<PathBuf> = files.map(|entry| entry.expect("an entry").path()).collect();
-    assert_eq!(files.len(), 1, "{files:?}");
-    files.remove(0)
+    folder.only_file("rings", "")
 }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::folder::Folder;
-use super::program::{Outcome, Program, verify};
+use super::program::{Outcome, Program};
+use super::tool::verify;
 
 /// A name space of its own for mounts; of users too, so that root need not be asked.
 pub const UNSHARE: &[&str] = &["unshare", "--user", "--map-root-user", "--mount"];

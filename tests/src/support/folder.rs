@@ -75,6 +75,34 @@ impl Folder {
             .collect()
     }
 
+    /// The files of the folder of that name in it, sorted: none, if there is no such folder.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be read.
+    #[must_use]
+    pub fn files(&self, place: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.join(place)).into_iter().flatten();
+        let mut files: Vec<PathBuf> = entries
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        files.sort();
+        files
+    }
+
+    /// The only one of them whose name ends so.
+    ///
+    /// # Panics
+    ///
+    /// If there is none or more than one.
+    #[must_use]
+    pub fn only_file(&self, place: &str, end: &str) -> PathBuf {
+        let mut files = self.files(place);
+        files.retain(|path| path.to_string_lossy().ends_with(end));
+        assert_eq!(files.len(), 1, "{place}/…{end}: {files:?}");
+        files.remove(0)
+    }
+
     /// The files of a process in it whose names end so, sorted.
     #[must_use]
     pub fn of_process(&self, pid: u32, end: &str) -> Vec<PathBuf> {

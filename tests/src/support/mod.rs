@@ -13,6 +13,7 @@ pub mod random;
 pub mod receiver;
 pub mod ring_file;
 pub mod script;
+pub mod tool;
 pub mod trace;
 pub mod truth;
 pub mod wait;

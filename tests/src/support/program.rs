@@ -111,6 +111,18 @@ impl Program {
         self.start().end()
     }
 
+    /// Starts it, and waits until it has printed that line.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started, or the line does not come.
+    #[must_use]
+    pub fn start_until(self, line: &str) -> Running {
+        let mut running = self.start();
+        while running.line() != line {}
+        running
+    }
+
     /// Starts it.
     ///
     /// # Panics
@@ -390,35 +402,4 @@ impl Outcome {
             .filter_map(|line| line.strip_prefix("fdr: "))
             .collect()
     }
-}
-
-/// Runs the tool `fdr`, which must succeed, and gives its output.
-///
-/// # Panics
-///
-/// If it does not succeed.
-#[must_use]
-pub fn fdr(arguments: &[&OsStr]) -> String {
-    let output = Command::new(crate::tool())
-        .args(arguments)
-        .output()
-        .expect("fdr runs");
-    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "fdr {arguments:?}: {}\n{stdout}{stderr}",
-        output.status
-    );
-    stdout
-}
-
-/// Has the tool look over a trace, which must be whole.
-///
-/// # Panics
-///
-/// If it is not.
-pub fn verify(trace: &Path) {
-    let output = fdr(&[OsStr::new("verify"), trace.as_os_str()]);
-    assert!(output.contains(": OK: "), "{output}");
 }

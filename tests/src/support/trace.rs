@@ -10,8 +10,8 @@ use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Source, Thread, Ticks, TraceInfo, registry,
 };
 
-use super::program::verify;
 use super::script::FUNCTIONS;
+use super::tool::verify;
 
 /// All of a trace.
 #[derive(Debug)]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use fdr_tests::support::program::fdr;
 use serde_json::Value;
 
 use crate::http_service::number;
 use crate::package::{Package, text_of};
+use fdr_tests::support::tool::json;
 
 /// The package, built; `None`, and the test is left out, if other people's sources are not on this machine.
 fn built(name: &str) -> Option<Package> {
@@ -49,14 +49,8 @@ fn recorded(
         .output()
         .expect("it runs");
     assert!(output.status.success(), "{}", text_of(&output));
-    let json = fdr(&[
-        "report".as_ref(),
-        "--tasks".as_ref(),
-        "--json".as_ref(),
-        trace.as_os_str(),
-    ]);
+    let document = json("report --tasks", &[&trace]);
     std::fs::remove_file(&trace).expect("its trace");
-    let document: Value = serde_json::from_str(&json).expect("JSON");
     let rows = document["tasks"].as_array().expect("rows").iter();
     let rows = rows.map(|row| {
         let name = row["name"].as_str().expect("a name");

@@ -2,7 +2,6 @@
 //! tool counts what the program counted.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -10,7 +9,8 @@ use fdr_formats::model::{Call, Edge, Mark};
 use fdr_formats::source::drive;
 use fdr_formats::{Diagnostic, Sink, Thread, registry};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{json, verify};
 use serde_json::Value;
 
 /// Calls by function number.
@@ -108,9 +108,7 @@ fn the_tool_counts_what_the_program_counted() {
     assert!(calls.values().sum::<u64>() > 4_000, "{calls:?}");
 
     verify(&trace);
-    let arguments = ["report", "--json"].map(OsStr::new);
-    let report = fdr(&[arguments[0], arguments[1], trace.as_os_str()]);
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let report = json("report", &[&trace]);
     let rows = report["functions"].as_array().expect("a list");
     let field = |row: &Value, name: &str| row[name].as_u64().expect("a number");
     let reported: Calls = rows

@@ -2,7 +2,6 @@
 //! counts. Its readers get each entry that we write, from files and over TCP.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -22,8 +21,8 @@ use fdr_formats::{
 };
 use fdr_tests::skip;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
-use serde_json::Value;
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{calls, json};
 
 const TARGETS: [&str; 6] = ["et", "iet", "iet-prefix", "et2", "iet2", "iet-prefix2"];
 
@@ -105,18 +104,7 @@ fn counted(path: &Path) -> String {
 
 /// The same of the tool's report, without the sum.
 fn reported(path: &Path) -> BTreeMap<String, u64> {
-    let report = fdr(&["report", "--json"]
-        .map(OsStr::new)
-        .into_iter()
-        .chain([path.as_os_str()])
-        .collect::<Vec<_>>());
-    let report: Value = serde_json::from_str(&report).expect("JSON");
-    let rows = report["functions"].as_array().expect("a list").iter();
-    rows.map(|row| {
-        let name = row["name"].as_str().expect("a name").to_owned();
-        (name, row["calls"].as_u64().expect("a number"))
-    })
-    .collect()
+    calls(&json("report", &[path])["functions"])
 }
 
 #[test]

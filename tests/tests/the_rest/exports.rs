@@ -2,14 +2,14 @@
 //! a collector of OpenTelemetry find the calls and the self times of the report.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::{fdr, json};
 use fdr_tests::support::wait::until;
 use fdr_tests::{example, skip};
 use serde_json::Value;
@@ -27,9 +27,7 @@ fn recorded(folder: &Folder) -> (PathBuf, Sums) {
         .run()
         .ok();
     let trace = folder.join("index.fdr");
-    let report = ["report", "--json", "--window"].map(OsStr::new);
-    let report = fdr(&[&report[..], &[trace.as_os_str()]].concat());
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let report = json("report --window", &[&trace]);
     let rows = report["functions"].as_array().expect("functions").iter();
     let row = |row: &Value| {
         // An untimed function has no time.
@@ -44,12 +42,7 @@ fn recorded(folder: &Folder) -> (PathBuf, Sums) {
 
 fn exported(trace: &Path, name: &str, folder: &Folder) -> PathBuf {
     let path = folder.join(name);
-    let (to, out) = (
-        ["convert", "-q", "--to", name].map(OsStr::new),
-        OsStr::new("-o"),
-    );
-    let rest = [out, path.as_os_str(), trace.as_os_str()];
-    let _ = fdr(&[&to[..], &rest].concat());
+    let _ = fdr(&format!("convert -q --to {name} -o"), &[&path, trace]);
     path
 }
 
@@ -108,16 +101,9 @@ fn graphviz_draws_each_function_of_the_graph() {
     let folder = Folder::new("exports-graphviz");
     let (trace, _) = recorded(&folder);
     let picture = folder.join("graph.svg");
-    let graph = |words: &[&OsStr]| {
-        let words = [
-            &[OsStr::new("graph"), OsStr::new("--min"), OsStr::new("0%")],
-            words,
-        ];
-        fdr(&[&words.concat()[..], &[trace.as_os_str()]].concat())
-    };
-    let _ = graph(&[OsStr::new("-o"), picture.as_os_str()]);
+    let _ = fdr("graph --min 0% -o", &[&picture, &trace]);
     let svg = std::fs::read_to_string(&picture).expect("a picture");
-    let wanted: Value = serde_json::from_str(&graph(&[OsStr::new("--json")])).expect("JSON");
+    let wanted = json("graph --min 0%", &[&trace]);
     let functions = wanted["functions"].as_array().expect("functions");
     let edges = wanted["edges"].as_array().expect("edges");
     assert!(functions.len() > 3, "{wanted}");

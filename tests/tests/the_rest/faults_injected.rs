@@ -7,7 +7,8 @@ use std::fs;
 
 use crate::faults_support::{Row, steadfast};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, verify};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::verify;
 use fdr_tests::support::wait::until;
 
 /// A call, and what it fails with.

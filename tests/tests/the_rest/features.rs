@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use crate::package::{Package, text_of};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program, fdr};
+use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::tool::fdr;
 use object::{Object, ObjectSymbol};
 
 /// Parts of names that only readers have.
@@ -139,8 +140,7 @@ fn a_program_has_writers_of_three_formats() {
 fn event(folder: &Folder) -> Option<String> {
     let trace = fs::read_dir(folder.path()).expect("the folder").next();
     let trace = trace.expect("a trace").expect("a file").path();
-    let to = ["convert", "--to", "csv", "-o", "-"].map(AsRef::as_ref);
-    let lines = fdr(&[&to[..], &[trace.as_os_str()]].concat());
+    let lines = fdr("convert --to csv -o -", &[&trace]);
     let mut lines = lines.lines();
     lines
         .find(|line| line.starts_with("event,"))

@@ -2,7 +2,6 @@
 //! library writes what we read. They exit without an error on most failures, so everything is counted and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,13 +11,14 @@ use fdr_formats::source::Record;
 use fdr_formats::{FunctionId, registry};
 use fdr_tests::example;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
 use serde_json::Value;
 
 use crate::the_rest::hawktracer_support::{
     Row, chains, convert, converted, converter_of_hawktracer, debug_events, debug_rows, foreign,
     parsed, recorded, rows,
 };
+use fdr_tests::support::tool::{calls, json, verify};
 
 /// Records of all kinds in a file.
 fn records(path: &Path) -> u64 {
@@ -255,18 +255,8 @@ fn we_read_what_hawktracers_library_writes() {
     let wanted: BTreeMap<String, u64> = text.lines().map(count).collect();
     assert_eq!(wanted.len(), 3);
     verify(&file);
-    let report = fdr(&["report", "--json"]
-        .map(OsStr::new)
-        .into_iter()
-        .chain([file.as_os_str()])
-        .collect::<Vec<_>>());
-    let report: Value = serde_json::from_str(&report).expect("JSON");
-    let functions = report["functions"].as_array().expect("a list").iter();
-    let found = functions.map(|row| {
-        let name = row["name"].as_str().expect("a name").to_owned();
-        (name, row["calls"].as_u64().expect("a number"))
-    });
-    assert_eq!(found.collect::<BTreeMap<_, _>>(), wanted);
+    let report = json("report", &[&file]);
+    assert_eq!(calls(&report["functions"]), wanted);
     // Its calls lie in one another as they did: `step` in `work`, `fib` in `step` and in itself.
     let source = registry::open_path(&file).expect("HawkTracer's file");
     let chains = chains(&*source);

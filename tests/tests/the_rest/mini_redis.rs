@@ -12,13 +12,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::program::Program;
 use fdr_tests::support::wait::until;
 use serde_json::Value;
 use xtask::programs::{PROGRAMS, prepare};
 
 use crate::http_service::number;
 use crate::package::text_of;
+use fdr_tests::support::tool::{self, json, name, verify};
 
 const CLIENTS: usize = 4;
 const COMMANDS: usize = 2_500;
@@ -129,16 +130,10 @@ fn free_address() -> SocketAddr {
 }
 
 /// The rows of the tasks of a trace: name, value of the field, row.
-fn rows(trace: &Path, more: &[&str]) -> Vec<(String, Value)> {
-    let words = ["report", "--tasks", "--json"].iter().chain(more);
-    let words: Vec<&std::ffi::OsStr> = words
-        .map(AsRef::as_ref)
-        .chain([trace.as_os_str()])
-        .collect();
-    let document: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
-    let rows = document["tasks"].as_array().expect("rows").clone();
-    let name = |row: &Value| row["name"].as_str().expect("a name").to_owned();
-    rows.into_iter().map(|row| (name(&row), row)).collect()
+fn rows(trace: &Path, more: &str) -> Vec<(String, Value)> {
+    let document = json(&format!("report --tasks {more}"), &[trace]);
+    let rows = tool::rows(&document["tasks"]).iter();
+    rows.map(|row| (name(row), row.clone())).collect()
 }
 
 /// Compares the tasks of a function with what the clients measured, and prints a line. A client's time has the server's
@@ -200,15 +195,14 @@ fn mini_redis_tasks_agree_with_clients() {
     drop(running.end().ok());
 
     // One of the slow command, and the other one of the end.
-    let files = fs::read_dir(folder.path()).expect("the folder").count();
-    assert_eq!(files, 2);
+    assert_eq!(folder.names().len(), 2);
     let [dump, trace] = ["1.fdr", "2.fdr"].map(|name| folder.join(name));
     verify(&dump);
     verify(&trace);
     let reason = check_slow_command(&dump);
     println!("{reason}");
 
-    let rows = rows(&trace, &[]);
+    let rows = rows(&trace, "");
     println!(
         "{:<34} {:>6} {:>9} {:>9} {:>9}   {:>9} {:>9} {:>9} {:>9} {:>9}",
         "ns", "count", "client", "p50", "p99", "server", "p50", "p99", "busy", "waiting"
@@ -243,14 +237,13 @@ fn run_clients(address: SocketAddr) -> Measured {
 
 // There are two traces: one of the slow command, and one of the end of the program.
 fn check_slow_command(dump: &Path) -> String {
-    let info = fdr(&["info".as_ref(), "--json".as_ref(), dump.as_os_str()]);
-    let info: Value = serde_json::from_str(&info).expect("JSON");
+    let info = json("info", &[dump]);
     let reason = info["reason"].as_str().expect("a reason");
     assert!(
         reason.contains("mini_redis::cmd::get::Get::apply took 1"),
         "{reason}"
     );
-    let by_key = rows(dump, &["--by", "key"]);
+    let by_key = rows(dump, "--by key");
     let is_slow =
         |row: &Value| row["by"] == "slow" && row["name"] == "mini_redis::cmd::get::Get::apply";
     let slow: Vec<&Value> = by_key
@@ -264,15 +257,8 @@ fn check_slow_command(dump: &Path) -> String {
         number(slow[0], "busy_ns") >= SLOW.as_nanos() as u64 / 100 * 99,
         "{slow:?}"
     );
-    let report = fdr(&[
-        "report".as_ref(),
-        "--json".as_ref(),
-        "--window".as_ref(),
-        "--function".as_ref(),
-        "mini_redis::cmd::get::Get::apply".as_ref(),
-        dump.as_os_str(),
-    ]);
-    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let words = "report --window --function mini_redis::cmd::get::Get::apply";
+    let report = json(words, &[dump]);
     // Below it are the functions that it calls.
     let mut functions = report["functions"].as_array().into_iter().flatten();
     let apply = functions.find(|row| row["name"] == "mini_redis::cmd::get::Get::apply");

@@ -108,10 +108,9 @@ fn the_page_is_usable_and_names_are_text() {
     readable_part(&traces[5], 1500);
     readable_part(&traces[6], 815);
     let program = Program::named("controlled", &folder);
-    let mut program = program
+    let program = program
         .set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/")
-        .start();
-    assert_eq!(program.line(), "ready");
+        .start_until("ready");
     let (process, is_over) = (program.id().to_string(), AtomicBool::new(false));
     let mut node = Command::new("node");
     node.arg("test/browser.mjs")

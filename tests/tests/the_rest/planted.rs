@@ -7,7 +7,8 @@ use std::env;
 use std::hash::BuildHasher;
 
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Program, fdr};
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tool::json;
 use serde_json::Value;
 
 /// All others have their defaults.
@@ -28,22 +29,17 @@ const CAUSES: [(&str, &str); 8] = [
 ];
 
 /// What was planted, and the sentences of `fdr slow` with those options. `None`: this machine tells no states.
-fn found(cause: &str, seed: u64, options: &[&str]) -> Option<(Value, Vec<String>)> {
+fn found(cause: &str, seed: u64, options: &str) -> Option<(Value, Vec<String>)> {
     let folder = Folder::new(&format!("planted-{cause}"));
     let program = Program::named("planted", &folder).set(VARIABLES);
     let outcome = program.args(&[cause, &seed.to_string()]).run().ok();
     let planted = outcome.stdout.lines().last().expect("a line");
     let planted = serde_json::from_str(planted).expect("JSON");
     let trace = folder.join("t.fdr");
-    let json = |words: &[&str]| -> Value {
-        let mut words: Vec<_> = words.iter().map(|word| word.as_ref()).collect();
-        words.push(trace.as_os_str());
-        serde_json::from_str(&fdr(&words)).expect("JSON")
-    };
-    if json(&["info", "--json"])["states"].is_null() {
+    if json("info", &[&trace])["states"].is_null() {
         return None;
     }
-    let slow = json(&[&["slow", "--json"], options].concat());
+    let slow = json(&format!("slow {options}"), &[&trace]);
     let calls = slow["calls"].as_array().expect("calls");
     let sentences = calls
         .iter()
@@ -69,8 +65,8 @@ fn a_planted_cause_is_explained() {
     }
     for cause in ["lock", "channel"] {
         for seed in 1..=3 {
-            let options = ["--over", "40ms", "--limit", "100"];
-            let Some((planted, sentences)) = found(cause, seed, &options) else {
+            let options = "--over 40ms --limit 100";
+            let Some((planted, sentences)) = found(cause, seed, options) else {
                 return;
             };
             let explained = |sentence: &String| explains(sentence, &planted, "wait");
@@ -95,10 +91,7 @@ fn samples_name_functions_without_the_attribute() {
         let program = Program::named("planted", &folder).set(VARIABLES);
         let _ = program.args(&[cause, "5"]).run().ok();
         let trace = folder.join("t.fdr");
-        let words = ["slow", "--json", "--limit", "1", "--over", "40ms"];
-        let words = words.map(std::ffi::OsStr::new);
-        let output = fdr(&[&words[..], &[trace.as_os_str()]].concat());
-        let slow: Value = serde_json::from_str(&output).expect("JSON");
+        let slow = json("slow --limit 1 --over 40ms", &[&trace]);
         if slow["calls"][0]["states"].is_null() {
             return;
         }
@@ -127,7 +120,7 @@ fn trial(seeds: u64) {
         let mut right = 0;
         let mut others = Vec::new();
         for &seed in &drawn {
-            let Some((planted, sentences)) = found(cause, seed, &[]) else {
+            let Some((planted, sentences)) = found(cause, seed, "") else {
                 fdr_tests::skip("planted causes: this machine tells no states of threads");
                 return;
             };

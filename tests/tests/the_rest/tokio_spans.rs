@@ -2,11 +2,10 @@
 
 use std::process::Command;
 
-use fdr_tests::support::program::{fdr, verify};
 use fdr_tests::support::trace::Trace;
-use serde_json::Value;
 
 use crate::package::{Package, text_of};
+use fdr_tests::support::tool::{json, verify};
 
 #[test]
 fn spans_on_both_runtimes_of_tokio() {
@@ -36,10 +35,7 @@ fn spans_on_both_runtimes_of_tokio() {
             assert!(output.status.success(), "{}", text_of(&output));
             assert_eq!(String::from_utf8_lossy(&output.stdout), "900 100\n");
             verify(&trace);
-            let words = ["report", "--tasks", "--json"].map(AsRef::as_ref);
-            let words: Vec<&std::ffi::OsStr> =
-                words.into_iter().chain([trace.as_os_str()]).collect();
-            let document: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
+            let document = json("report --tasks", &[&trace]);
             let rows = document["tasks"].as_array().expect("rows");
             let ends: Vec<(&str, Vec<u64>)> = rows
                 .iter()
