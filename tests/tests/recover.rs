@@ -5,6 +5,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use fdr_tests::support::endless::{self, THREADS, only_ring, surely_made};
@@ -38,10 +39,11 @@ fn kill(program: Running) -> u32 {
 }
 
 /// Runs the tool in the folder, whatever comes of it.
-fn run(folder: &Folder, arguments: &[&OsStr]) -> Output {
+fn run(folder: &Folder, words: &str, files: &[&Path]) -> Output {
     let mut command = Command::new(tool());
-    let command = command.args(arguments).current_dir(folder.path());
-    command.env_remove("FDR_DIR").output().expect("fdr runs")
+    let command = command.args(words.split(' ')).args(files);
+    let command = command.current_dir(folder.path()).env_remove("FDR_DIR");
+    command.output().expect("fdr runs")
 }
 
 fn stderr_of(output: &Output) -> String {
@@ -70,8 +72,11 @@ fn recovered(records: u64, variables: &str, to: &str) {
     let pid = kill(program);
     let ring = only_ring(&folder);
     let trace = folder.join("out");
-    let arguments = ["dump", "--to", to, "-o", "out", "--remove"].map(OsStr::new);
-    let output = run(&folder, &[&arguments, &[ring.as_os_str()][..]].concat());
+    let output = run(
+        &folder,
+        &format!("dump --to {to} -o out --remove"),
+        &[&ring],
+    );
     assert!(output.status.success(), "{output:?}");
     assert!(!ring.exists(), "{output:?}");
     let line = stderr_of(&output);
@@ -137,8 +142,7 @@ fn snapshots_at_full_speed(variables: &str) {
         let sure: Vec<u64> = (0..THREADS.len())
             .map(|place| surely_made(&folder, place))
             .collect();
-        let arguments = ["dump", "--force", "-o", "now.fdr", &pid].map(OsStr::new);
-        let output = run(&folder, &arguments);
+        let output = run(&folder, &format!("dump --force -o now.fdr {pid}"), &[]);
         assert!(output.status.success(), "{output:?}");
         let trace = Trace::read(&folder.join("now.fdr"));
         assert_eq!(
@@ -166,18 +170,18 @@ fn snapshots_at_full_speed(variables: &str) {
     let ring = only_ring(&folder);
     verify(&ring);
     fs::remove_file(&ring).expect("it may be removed");
-    let output = run(&folder, &["dump", &pid].map(OsStr::new));
+    let output = run(&folder, &format!("dump {pid}"), &[]);
     assert!(output.status.success(), "{output:?}");
     verify(&folder.join(&format!("programs.{pid}.snapshot-1.fdr")));
-    let several = ["dump", &pid, "--every", "0.01", "--count", "3", "-q"].map(OsStr::new);
-    let output = run(&folder, &several);
+    let several = format!("dump {pid} --every 0.01 --count 3 -q");
+    let output = run(&folder, &several, &[]);
     assert_eq!(
         (output.status.code(), stderr_of(&output).as_str()),
         (Some(0), "")
     );
     assert_eq!(folder.ending(".fdr").len(), 5);
     kill(program);
-    let output = run(&folder, &["dump", &pid].map(OsStr::new));
+    let output = run(&folder, &format!("dump {pid}"), &[]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
         stderr_of(&output).contains(&format!("there is no process {pid}")),
@@ -199,13 +203,16 @@ fn starting_processes_are_awaited() {
     ring.read_exact_at(&mut magic, 0).expect("a head");
     // The magic is what a new ring gets last.
     ring.write_all_at(&[0; 8], 0).expect("it is ours");
-    let words = ["dump", &pid, "--quiet", "-o", "now.fdr"].map(OsStr::new);
-    let output = run(&folder, &words);
+    let words = format!("dump {pid} --quiet -o now.fdr");
+    let output = run(&folder, &words, &[]);
     assert_eq!(output.status.code(), Some(2));
     let starting = format!("process {pid} has only begun to make its ring");
     assert!(stderr_of(&output).contains(&starting), "{output:?}");
     let mut waits = Command::new(tool());
-    let waits = waits.args(words).current_dir(folder.path()).spawn();
+    let waits = waits
+        .args(words.split(' '))
+        .current_dir(folder.path())
+        .spawn();
     ring.write_all_at(&magic, 0).expect("it is ours");
     let status = waits.and_then(|mut waits| waits.wait()).expect("fdr runs");
     assert!(status.success(), "{status}");
@@ -222,7 +229,7 @@ fn memory_only_rings_cannot_be_had() {
         .set("FDR=1 FDR_DIR=file/none FDR_BUFFER=256K")
         .start_until("ready");
     let pid = program.id().to_string();
-    let output = run(&folder, &["dump", &pid].map(OsStr::new));
+    let output = run(&folder, &format!("dump {pid}"), &[]);
     assert_eq!(output.status.code(), Some(2));
     let message = stderr_of(&output);
     assert!(
@@ -256,21 +263,13 @@ fn living_and_dead_rings_are_listed_apart() {
     let ring = folder.only_file("rings", ".fdr-ring");
     // It is not taken from a program that runs, whichever way it is meant.
     for path in [&ring, &rings] {
-        let output = run(&folder, &["dump".as_ref(), path.as_os_str()]);
+        let output = run(&folder, "dump", &[path]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(stderr_of(&output).contains("fdr dump"), "{output:?}");
     }
     kill(program);
     assert_eq!(listed(&folder), [("dead".to_owned(), pid, 4)]);
-    let output = run(
-        &folder,
-        &[
-            "dump".as_ref(),
-            rings.as_os_str(),
-            "-o".as_ref(),
-            "t/".as_ref(),
-        ],
-    );
+    let output = run(&folder, "dump -o t/", &[&rings]);
     assert!(output.status.success(), "{output:?}");
     let name = ring.with_extension("fdr");
     verify(&folder.join("t").join(name.file_name().expect("a name")));
@@ -296,7 +295,7 @@ fn processes_are_found_by_their_memory() {
         maps.is_empty().then_some(())
     });
     let ring = &folder.only_file("ri\nngs", "");
-    let output = run(&folder, &["dump", &pid, "-o", "t.fdr"].map(OsStr::new));
+    let output = run(&folder, &format!("dump {pid} -o t.fdr"), &[]);
     assert!(output.status.success(), "{output:?}");
     verify(&folder.join("t.fdr"));
     // In a container the process has another id, which no process has here.
@@ -305,16 +304,16 @@ fn processes_are_found_by_their_memory() {
     for number in [program.id(), 4_200_000] {
         head.write_all_at(&number.to_ne_bytes(), 8)
             .expect("the head");
-        let output = run(&folder, &["rings".as_ref(), rings.as_os_str()]);
+        let output = run(&folder, "rings", &[&rings]);
         assert!(String::from_utf8_lossy(&output.stdout).contains("running"));
-        let remove = ["dump", "--remove", "--force"].map(OsStr::new);
-        let output = run(&folder, &[&remove, &[ring.as_os_str()][..]].concat());
+        let remove = "dump --remove --force";
+        let output = run(&folder, remove, &[ring]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(stderr_of(&output).contains("is running"), "{output:?}");
         // Nor under another name.
         let link = folder.join(&format!("{number}.ring"));
         fs::hard_link(ring, &link).expect("a link");
-        let output = run(&folder, &[&remove, &[link.as_os_str()][..]].concat());
+        let output = run(&folder, remove, &[&link]);
         assert!(stderr_of(&output).contains("is running"), "{output:?}");
         assert!(ring.exists() && link.exists());
     }

@@ -7,7 +7,7 @@ use fdr_formats::registry;
 use fdr_tests::support::facts::number_behind;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
-use fdr_tests::support::tool::{fdr, json, number, verify};
+use fdr_tests::support::tool::{fdr, json, number, sum, verify};
 use fdr_tests::support::wait::until;
 use serde_json::Value;
 
@@ -24,19 +24,13 @@ pub(super) fn report(path: &Path) -> Value {
     json("report --window", &[path])
 }
 
-/// The sum over all threads, or functions.
-pub(super) fn sum(report: &Value, list: &str, field: &str) -> u64 {
-    let list = report[list].as_array().expect("a list");
-    list.iter().map(|row| number(&row[field])).sum()
-}
-
 /// The trace is whole, and no count is missing.
 pub(super) fn is_whole(path: &Path) -> Value {
     verify(path);
     let report = report(path);
     let parts = ["readable", "overwritten", "dropped", "summarised"];
-    let parts: u64 = parts.iter().map(|part| sum(&report, "threads", part)).sum();
-    assert_eq!(parts, sum(&report, "threads", "recorded"));
+    let parts: u64 = parts.iter().map(|part| sum(&report["threads"], part)).sum();
+    assert_eq!(parts, sum(&report["threads"], "recorded"));
     report
 }
 
@@ -47,7 +41,7 @@ fn check_all_time(report: &Value) {
     let is_outermost = |function: &&Value| function["name"] == "short_calls::thread";
     let outermost = functions.iter().find(is_outermost);
     let outermost = outermost.expect("the function `thread`");
-    let all = sum(report, "functions", "self_ns") + sum(report, "threads", "short_ns");
+    let all = sum(&report["functions"], "self_ns") + sum(&report["threads"], "short_ns");
     // Each sum is rounded.
     let differs = number(&outermost["total_ns"]).abs_diff(all);
     assert!(differs <= 20, "{differs} ns: {report:#}");
@@ -59,7 +53,7 @@ fn the_whole_run_is_shown(path: &Path, report: &Value) {
     let whole = report["whole_run"].as_array().expect("figures");
     let outermost = |row: &&Value| row["name"] == "short_calls::thread";
     let outermost = whole.iter().find(outermost).expect("the function `thread`");
-    let own = sum(report, "whole_run", "self_ns");
+    let own = sum(&report["whole_run"], "self_ns");
     // Each sum is rounded. The time that a short call takes in addition to a recorded one is in no self time. That is
     // 3 % of this program's time, also of the time in which another process has the CPU.
     let total = number(&outermost["total_ns"]);
@@ -86,12 +80,12 @@ fn every_call_and_all_time_is_counted() {
     let report = is_whole(&path);
     check_all_time(&report);
     assert_eq!(
-        sum(&report, "threads", "recorded"),
+        sum(&report["threads"], "recorded"),
         2 * number_behind(&outcome.stdout, "calls")
     );
-    assert!(sum(&report, "threads", "summarised") > 0);
+    assert!(sum(&report["threads"], "summarised") > 0);
     assert_eq!(
-        sum(&report, "whole_run", "calls"),
+        sum(&report["whole_run"], "calls"),
         number_behind(&outcome.stdout, "calls")
     );
     the_whole_run_is_shown(&path, &report);
@@ -119,8 +113,8 @@ fn every_call_and_all_time_is_counted() {
     assert_eq!(again["whole_run"], report["whole_run"]);
     for field in ["short_calls", "short_ns", "summarised"] {
         assert_eq!(
-            sum(&again, "threads", field),
-            sum(&report, "threads", field),
+            sum(&again["threads"], field),
+            sum(&report["threads"], field),
             "{field}"
         );
     }
@@ -134,11 +128,11 @@ fn crash_kill_and_snapshot_have_open_calls() {
     let report = is_whole(&only_trace(&folder));
     check_all_time(&report);
     assert_eq!(
-        sum(&report, "threads", "recorded"),
+        sum(&report["threads"], "recorded"),
         2 * number_behind(&outcome.stdout, "calls")
     );
     assert_eq!(
-        sum(&report, "whole_run", "calls"),
+        sum(&report["whole_run"], "calls"),
         number_behind(&outcome.stdout, "calls")
     );
 
@@ -151,7 +145,7 @@ fn crash_kill_and_snapshot_have_open_calls() {
         // The ring may have no thread yet.
         let records = self::report(&trace)["threads"][0]["recorded"].as_u64();
         let report = records.map(|_| is_whole(&trace))?;
-        (sum(&report, "threads", "summarised") > 0).then_some(())
+        (sum(&report["threads"], "summarised") > 0).then_some(())
     };
     until("short calls", is_short);
     running.signal("KILL");
@@ -159,16 +153,16 @@ fn crash_kill_and_snapshot_have_open_calls() {
     let to = folder.join("recovered.fdr");
     let _ = fdr("dump -q -o", &[&to, &ring]);
     let report = is_whole(&to);
-    assert!(sum(&report, "threads", "summarised") > 0);
+    assert!(sum(&report["threads"], "summarised") > 0);
     // Each thread has at most four calls open, and may have been counting one when it was killed.
-    let ended = 2 * sum(&report, "whole_run", "calls");
-    let recorded = sum(&report, "threads", "recorded");
+    let ended = 2 * sum(&report["whole_run"], "calls");
+    let recorded = sum(&report["threads"], "recorded");
     assert!(recorded.abs_diff(ended) <= 2 * (4 + 2), "{report:#}");
 }
 
 /// The calls of the whole run are those that the program made, but for the error that the report states.
 fn check_calls(report: &Value, made: u64) {
-    let calls = sum(report, "whole_run", "calls");
+    let calls = sum(&report["whole_run"], "calls");
     let rows = report["whole_run"].as_array().expect("figures");
     let errors = rows
         .iter()
@@ -204,10 +198,10 @@ fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
     let report = is_whole(&only_trace(folder));
     let made = number_behind(&outcome.stdout, "calls");
     check_calls(&report, made);
-    let calls = sum(&report, "whole_run", "calls");
-    let counted = sum(&report, "whole_run", "counted");
+    let calls = sum(&report["whole_run"], "calls");
+    let counted = sum(&report["whole_run"], "counted");
     assert!(counted > 0);
-    let recorded = sum(&report, "threads", "recorded");
+    let recorded = sum(&report["threads"], "recorded");
     assert_eq!(recorded, 2 * (calls - counted), "{report:#}");
     report
 }
@@ -235,12 +229,12 @@ fn threads_of_only_counted_calls_are_recorded() {
             .run();
         let report = is_whole(&only_trace(&folder));
         let made = number_behind(&outcome.stdout, "calls");
-        let calls = sum(&report, "whole_run", "calls");
+        let calls = sum(&report["whole_run"], "calls");
         let rows = report["whole_run"].as_array().expect("figures");
         let is_estimate = rows.iter().any(|row| row["calls_error"].is_u64());
         assert!(calls == made || is_estimate, "{end}: {report:#}");
-        let counted = sum(&report, "whole_run", "counted");
-        let recorded = sum(&report, "threads", "recorded");
+        let counted = sum(&report["whole_run"], "counted");
+        let recorded = sum(&report["threads"], "recorded");
         assert_eq!(recorded, 2 * (calls - counted), "{end}: {report:#}");
         let threads = report["threads"].as_array().expect("threads");
         let has_no_records = |thread: &&Value| number(&thread["recorded"]) == 0;
@@ -288,10 +282,10 @@ fn calls_of_reused_rings_are_counted() {
     let report = is_whole(&only_trace(&folder));
     let missing = &report["missing"];
     assert!(number(&missing["threads"]) > 0, "{missing}");
-    let made = sum(&report, "threads", "recorded")
+    let made = sum(&report["threads"], "recorded")
         + number(&missing["overwritten"])
         + number(&missing["dropped"]);
     assert_eq!(made, 2 * number_behind(&outcome.stdout, "calls"));
-    let counted = sum(&report, "whole_run", "calls");
+    let counted = sum(&report["whole_run"], "calls");
     assert_eq!(counted, number_behind(&outcome.stdout, "calls"));
 }

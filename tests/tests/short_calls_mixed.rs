@@ -7,8 +7,8 @@ use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
 use serde_json::Value;
 
-use super::short_calls::{VARIABLES, is_whole, only_trace, program, sum};
-use fdr_tests::support::tool::{number, row};
+use super::short_calls::{VARIABLES, is_whole, only_trace, program};
+use fdr_tests::support::tool::{number, row, sum};
 
 /// How often a function was called in the whole run.
 fn calls(report: &Value, name: &str) -> u64 {
@@ -35,9 +35,9 @@ fn parents_and_children_count_their_own_calls() {
     let mut exits_alone = Vec::new();
     for (process, made) in processes {
         let report = is_whole(&folder.join(&format!("{process}.fdr")));
-        assert!(sum(&report, "threads", "summarised") > 0);
-        assert_eq!(sum(&report, "whole_run", "calls"), made);
-        exits_alone.push(sum(&report, "threads", "recorded") - 2 * made);
+        assert!(sum(&report["threads"], "summarised") > 0);
+        assert_eq!(sum(&report["whole_run"], "calls"), made);
+        exits_alone.push(sum(&report["threads"], "recorded") - 2 * made);
     }
     // The child leaves a function that it did not enter.
     exits_alone.sort_unstable();
@@ -59,7 +59,7 @@ fn plugins_and_hosts_count_together() {
             .run();
         assert!(outcome.status.success(), "{outcome:?}");
         let report = is_whole(&only_trace(&folder));
-        assert!(sum(&report, "threads", "summarised") > 0, "{report:#}");
+        assert!(sum(&report["threads"], "summarised") > 0, "{report:#}");
         for name in ["recorded_plugin::plugin_work", "recorded_plugin::inner"] {
             assert_eq!(calls(&report, name), MANY);
         }
@@ -68,8 +68,8 @@ fn plugins_and_hosts_count_together() {
             assert_eq!(calls(&report, "traced_host::own"), 2);
         }
         let all = 2 * MANY + if is_traced { 3 } else { 0 };
-        assert_eq!(sum(&report, "whole_run", "calls"), all);
-        assert_eq!(sum(&report, "threads", "recorded"), 2 * all);
+        assert_eq!(sum(&report["whole_run"], "calls"), all);
+        assert_eq!(sum(&report["threads"], "recorded"), 2 * all);
     }
 }
 
@@ -86,14 +86,14 @@ fn records_of_handlers_are_counted_or_dropped() {
         number_behind(&outcome.stdout, "handled"),
     );
     let report = is_whole(&only_trace(&folder));
-    assert!(sum(&report, "threads", "summarised") > 0, "{report:#}");
+    assert!(sum(&report["threads"], "summarised") > 0, "{report:#}");
     // A handler that interrupts a record drops all four of its own. If it interrupts the first record, they are of no
     // thread.
     let of_none = number(&report["missing"]["dropped"]);
-    let recorded = of_none + sum(&report, "threads", "recorded");
+    let recorded = of_none + sum(&report["threads"], "recorded");
     assert_eq!(recorded, 2 * (worked + handled));
     assert_eq!(calls(&report, "programs::handlers::work"), worked);
-    let dropped = of_none + sum(&report, "threads", "dropped");
+    let dropped = of_none + sum(&report["threads"], "dropped");
     assert_eq!(dropped % 4, 0, "{report:#}");
     for name in ["programs::handlers::outer", "programs::handlers::inner"] {
         assert_eq!(calls(&report, name), (handled - dropped / 2) / 2);

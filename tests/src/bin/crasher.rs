@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;
 use std::fs::File;
 use std::hint::black_box;
-use std::io::{self, Read};
+use std::io::{self};
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
@@ -17,6 +17,7 @@ use fdr_tests::programs::faults::{illegal, overflow, read_from, write_to};
 use fdr_tests::programs::region;
 use fdr_tests::programs::signals::{HandlerWithState, handle_with_state, pass_on};
 use fdr_tests::programs::system_calls::forbid;
+use fdr_tests::programs::threads::{spawn, wait_for_input};
 use fdr_tests::support::crashed;
 
 /// An allocator with a lock, as the C library's has; on command it crashes while it holds the lock. A
@@ -203,8 +204,7 @@ fn raw_thread(way: &str) {
 
 fn std_thread(way: &str) {
     let way = way.to_owned();
-    let thread = thread::Builder::new().name("worker".into());
-    let _ = thread.spawn(move || work(&way)).expect("a thread").join();
+    let _ = spawn("worker", move || work(&way)).join();
 }
 
 /// Both at the same moment, as far as that can be.
@@ -332,12 +332,6 @@ fn anywhere(after_us: u64) {
     }
 }
 
-/// Waits until the test closes the input.
-fn wait_for_the_test() {
-    println!("ready");
-    let _ = io::stdin().read(&mut [0]);
-}
-
 fn main() {
     let arguments: Vec<String> = env::args().collect();
     let [_, place, way, rest @ ..] = &arguments[..] else {
@@ -350,7 +344,7 @@ fn main() {
             "mend" => handle_signal(libc::SIGSEGV, mending_handler),
             "mended" => mended(),
             "emulate" => handle_signal(libc::SIGSYS, returning_handler),
-            "wait" => wait_for_the_test(),
+            "wait" => wait_for_input("ready"),
             // SAFETY: the program says nothing any more.
             "closed" => (0..1024).for_each(|fd| unsafe {
                 libc::close(fd);

@@ -4,6 +4,7 @@
 use std::thread;
 
 use fdr::traced;
+use fdr_tests::programs::threads::wait_for_input;
 
 #[traced(name = "</script><img src=x onerror=alert(1)>\u{200b}")]
 fn markup() {
@@ -45,8 +46,7 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("abort") => std::process::abort(),
         Some("wait") => {
-            println!("ready");
-            let _ = std::io::stdin().read_line(&mut String::new());
+            wait_for_input("ready");
         }
         _ => {}
     }

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use fdr::traced;
+use fdr_tests::programs::threads::spawn;
 
 #[traced]
 fn work(number: u64) -> u64 {
@@ -44,8 +45,7 @@ fn worker(last: fn()) {
         ten();
         last();
     };
-    let builder = thread::Builder::new().name("worker".into());
-    drop(builder.spawn(worker).expect("a thread"));
+    drop(spawn("worker", worker));
 }
 
 // SAFETY: no other function has this name.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use fdr::traced;
+use fdr_tests::programs::threads::use_up_keys;
 use fdr_tests::support::facts;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -149,18 +150,7 @@ fn short(count: u64) {
 
 /// Uses up the keys, and then turns recording on.
 fn keys() {
-    let mut key = 0;
-    let mut made = 0;
-    // SAFETY: `key` is valid for writing; the keys have no destructor.
-    while unsafe { libc::pthread_key_create(&raw mut key, None) } == 0 {
-        made += 1;
-    }
-    println!("keys {made}");
-    // The standard library needs some; the recorder can't use ones with such high numbers.
-    for key in key - 16..key {
-        // SAFETY: made above; no thread has a value of it.
-        assert_eq!(unsafe { libc::pthread_key_delete(key) }, 0);
-    }
+    println!("keys {}", use_up_keys());
     fdr::enable().expect("it can be recorded");
     for _ in 0..400 {
         let threads: Vec<_> = (0..2).map(|_| create(exits)).collect();

@@ -11,3 +11,4 @@ pub mod region;
 pub mod signals;
 pub mod stepping;
 pub mod system_calls;
+pub mod threads;

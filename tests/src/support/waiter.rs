@@ -2,14 +2,15 @@
 //! the first thread sleeps.
 
 use std::fs;
-use std::io::stdin;
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
+
+use crate::programs::threads::{spawn, wait_for_input};
 
 /// Traced functions in which a thread holds a lock while another one waits for it, and one that does nothing. Traces name
-/// them, so they are the program's own.
+/// them, so they are the program's own. `meanwhile` has another thread wait.
 #[macro_export]
 macro_rules! holding_functions {
     () => {
@@ -30,17 +31,26 @@ macro_rules! holding_functions {
 
         #[fdr::traced]
         fn short() {}
-    };
-}
 
-/// A new thread with that name.
-///
-/// # Panics
-///
-/// If the system has none.
-pub fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(body);
-    spawned.expect("a thread")
+        /// A new thread with that name runs `body`. Meanwhile this thread is in `in_function`, and holds `held`.
+        fn meanwhile<G>(
+            name: &str,
+            held: G,
+            in_function: fn(&$crate::support::waiter::Waiter),
+            body: impl FnOnce() + Send + 'static,
+        ) {
+            let waiter = $crate::support::waiter::Waiter::default();
+            let theirs = waiter.clone();
+            let thread = $crate::programs::threads::spawn(name, move || {
+                short();
+                theirs.begins();
+                body();
+            });
+            in_function(&waiter);
+            drop(held);
+            thread.join().expect("no panic");
+        }
+    };
 }
 
 /// Starts a thread for each name, which gets its number. Returns when they all wait.
@@ -55,8 +65,7 @@ pub fn wait_in_threads(names: &[&str], body: impl Fn(usize, &Waiter) + Clone + S
 
 /// Says that all threads are where they are to be, and ends the program when its input says so.
 pub fn until_told() -> ! {
-    println!("ready");
-    let _ = stdin().read_line(&mut String::new());
+    wait_for_input("ready");
     exit(0);
 }
 

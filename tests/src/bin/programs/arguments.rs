@@ -17,6 +17,7 @@ use std::path::Path;
 
 use fdr::traced;
 use fdr_tests::programs::futures::{Waits, finish};
+use fdr_tests::programs::threads::{kill_process, wait_for_input};
 use fdr_tests::support::facts;
 
 /// A value that must not be evaluated unless its call is recorded.
@@ -320,16 +321,8 @@ pub(crate) fn main(words: &[&str]) {
     recurses(150, &mut || ());
     print!("{}", facts::of_statistics(&fdr::statistics()));
     recurses(2, &mut || match words.get(1) {
-        Some(&"kill") => {
-            let pid = std::process::id().to_string();
-            let _ = std::process::Command::new("kill")
-                .args(["-9", &pid])
-                .status();
-        }
-        Some(&"wait") => {
-            println!("waits");
-            let _ = std::io::stdin().read_line(&mut String::new());
-        }
+        Some(&"kill") => kill_process(),
+        Some(&"wait") => wait_for_input("waits"),
         _ => (),
     });
 }

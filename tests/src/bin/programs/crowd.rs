@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use fdr::traced;
+use fdr_tests::programs::threads::{self, wait_for_input};
 use fdr_tests::support::facts;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -78,12 +79,7 @@ fn destructors() {
                 work();
             }
         };
-        let builder = thread::Builder::new().name(format!("late-{number}"));
-        builder
-            .spawn(run)
-            .expect("a thread")
-            .join()
-            .expect("its end");
+        threads::run(&format!("late-{number}"), run);
     }
 }
 
@@ -117,6 +113,5 @@ pub(crate) fn main(words: &[&str]) {
     }
     println!("calls {}", CALLS.load(Ordering::Relaxed));
     print!("{}", facts::of_statistics(&fdr::statistics()));
-    println!("waiting");
-    let _ = std::io::stdin().read_line(&mut String::new());
+    wait_for_input("waiting");
 }

@@ -8,6 +8,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use fdr::traced;
+use fdr_tests::programs::threads::spawn;
 
 #[traced]
 fn work(number: u64) -> u64 {
@@ -26,9 +27,7 @@ fn ten() -> u64 {
 
 /// Panics in a thread, which is caught, and works on.
 fn caught() {
-    let thrower = thread::Builder::new().name("thrower".into());
-    let thrower = thrower.spawn(|| (0..5).map(fail).sum::<u64>());
-    let result = thrower.expect("a thread").join();
+    let result = spawn("thrower", || (0..5).map(fail).sum::<u64>()).join();
     println!("caught {}", result.is_err());
     println!("{}", ten());
 }
@@ -76,12 +75,10 @@ fn at_once() {
 }
 
 fn exit_from_a_thread() -> ! {
-    let exit = || {
+    spawn("other", || {
         ten();
         process::exit(41)
-    };
-    let other = thread::Builder::new().name("other".into()).spawn(exit);
-    other.expect("a thread");
+    });
     loop {
         thread::park();
     }

@@ -10,6 +10,7 @@
 use std::hint::black_box;
 use std::panic::catch_unwind;
 
+use fdr_tests::programs::threads::{self, kill_process};
 use fdr_tests::support::facts;
 
 /// A value that must not be evaluated unless its event is recorded.
@@ -68,17 +69,10 @@ pub(crate) fn main(words: &[&str]) {
     let rounds = words.first().and_then(|word| word.parse().ok());
     every_form();
     panics();
-    let other = std::thread::Builder::new().name("other".to_owned());
-    let other = other
-        .spawn(|| fdr::event!("only an event"))
-        .expect("a thread");
-    other.join().expect("its end");
+    threads::run("other", || fdr::event!("only an event"));
     (0..rounds.unwrap_or(1)).for_each(round);
     print!("{}", facts::of_statistics(&fdr::statistics()));
     if words.get(1) == Some(&"kill") {
-        let pid = std::process::id().to_string();
-        let _ = std::process::Command::new("kill")
-            .args(["-9", &pid])
-            .status();
+        kill_process();
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use fdr::traced;
 use fdr_tests::programs::signals::{alarm_every, handle, handle_with_state, pass_on};
+use fdr_tests::programs::threads::wait_for_input;
 use fdr_tests::support::facts;
 
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -112,7 +113,6 @@ pub(crate) fn main(words: &[&str]) {
     println!("handled {}", HANDLED.load(Ordering::Relaxed));
     print!("{}", facts::of_statistics(&fdr::statistics()));
     if words.get(1) == Some(&"wait") {
-        println!("waiting");
-        let _ = std::io::stdin().read_line(&mut String::new());
+        wait_for_input("waiting");
     }
 }

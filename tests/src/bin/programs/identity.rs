@@ -5,6 +5,7 @@
 use std::hint::black_box;
 
 use fdr_tests::programs::children::{fork, wait_for};
+use fdr_tests::programs::threads::wait_for_input;
 
 #[fdr::traced]
 fn work(number: u64) -> u64 {
@@ -34,8 +35,7 @@ pub(crate) fn main(words: &[&str]) {
             }
         }
         ["wait"] => {
-            println!("ready");
-            let _ = std::io::stdin().read_line(&mut String::new());
+            wait_for_input("ready");
         }
         _ => {}
     }

@@ -12,7 +12,8 @@ use std::process::exit;
 
 use fdr::sync::mpsc;
 use fdr::sync::{Arc, Condvar, Mutex, RwLock};
-use fdr_tests::support::waiter::{Waiter, spawn, until_told, wait_in_threads};
+use fdr_tests::programs::threads::spawn;
+use fdr_tests::support::waiter::{Waiter, until_told, wait_in_threads};
 
 static QUEUE: Mutex<u64> = Mutex::named("queue", 0);
 static ROUTES: RwLock<u64> = RwLock::named("routes", 0);
@@ -23,46 +24,28 @@ fdr_tests::holding_functions!();
 fn mutex() {
     let turns: [fn(&Waiter); 5] = [flush, load, flush, flush, load];
     for turn in turns {
-        let waiter = Waiter::default();
         short();
         let mut held = QUEUE.lock().expect("no panic");
-        let theirs = waiter.clone();
-        let thread = spawn("waiter", move || {
-            short();
-            theirs.begins();
+        *held += 1;
+        meanwhile("waiter", held, turn, || {
             *QUEUE.lock().expect("no panic") += 1;
         });
-        turn(&waiter);
-        *held += 1;
-        drop(held);
-        thread.join().expect("no panic");
     }
     println!("{}", *QUEUE.lock().expect("no panic"));
 }
 
 /// A reader waits for a writer, a writer for one reader, and a writer for two of them.
 fn rwlock() {
-    let (waiter, theirs) = (Waiter::default(), Waiter::default());
     short();
     let held = ROUTES.write().expect("no panic");
-    let mine = waiter.clone();
-    let thread = spawn("reader", move || {
-        mine.begins();
+    meanwhile("reader", held, flush, || {
         assert_eq!(*ROUTES.read().expect("no panic"), 0);
     });
-    flush(&waiter);
-    drop(held);
-    thread.join().expect("no panic");
     for readers in 1..=2 {
         let held: Vec<_> = (0..readers).map(|_| ROUTES.read()).collect();
-        let mine = theirs.clone();
-        let thread = spawn("writer", move || {
-            mine.begins();
+        meanwhile("writer", held, load, || {
             *ROUTES.write().expect("no panic") += 1;
         });
-        load(&theirs);
-        drop(held);
-        thread.join().expect("no panic");
     }
 }
 

@@ -4,7 +4,6 @@
 //! the test when to dump.
 
 use std::hint::black_box;
-use std::io;
 use std::panic::panic_any;
 use std::process::exit;
 use std::sync::Barrier;
@@ -12,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use fdr::traced;
+use fdr_tests::programs::threads::wait_for_input;
 use fdr_tests::support::facts;
 
 #[traced]
@@ -64,14 +64,7 @@ fn outer() {
 #[traced]
 fn inner() {
     (0..20_000).for_each(|_| late());
-    println!("made");
-    line();
-}
-
-fn line() {
-    let mut line = String::new();
-    // At the end of the input the program goes on, too.
-    let _ = io::stdin().read_line(&mut line);
+    wait_for_input("made");
 }
 
 fn named(name: &str) -> thread::Builder {
@@ -90,8 +83,7 @@ fn hang(pause: Duration, leaves: bool) {
         entered.wait();
         thread::sleep(pause);
         work(3);
-        println!("entered");
-        line();
+        wait_for_input("entered");
         if leaves {
             exit(0);
         }
@@ -142,8 +134,7 @@ fn windows() {
             named("busy").spawn_scoped(scope, busy),
         ];
         end.wait();
-        println!("made");
-        line();
+        wait_for_input("made");
         threads.into_iter().for_each(|thread| {
             let _ = thread.expect("a thread").join();
         });

@@ -17,7 +17,8 @@ use fdr_parking_lot::{
     Condvar, FairMutex, Mutex, MutexGuard, ReentrantMutex, RwLock, RwLockUpgradableReadGuard,
     RwLockWriteGuard,
 };
-use fdr_tests::support::waiter::{Waiter, spawn, until_told, wait_in_threads};
+use fdr_tests::programs::threads::spawn;
+use fdr_tests::support::waiter::{Waiter, until_told, wait_in_threads};
 
 static QUEUE: Mutex<u64> = Mutex::named("queue", 0);
 static TURNS: FairMutex<u64> = FairMutex::named("turns", 0);
@@ -25,25 +26,6 @@ static AGAIN: ReentrantMutex<u64> = ReentrantMutex::named("again", 0);
 static ROUTES: RwLock<u64> = RwLock::named("routes", 0);
 
 fdr_tests::holding_functions!();
-
-/// A new thread with that name runs `body`. Meanwhile this thread is in `in_function`, and holds `held`.
-fn meanwhile<G>(
-    name: &str,
-    held: G,
-    in_function: fn(&Waiter),
-    body: impl FnOnce() + Send + 'static,
-) {
-    let waiter = Waiter::default();
-    let theirs = waiter.clone();
-    let thread = spawn(name, move || {
-        short();
-        theirs.begins();
-        body();
-    });
-    in_function(&waiter);
-    drop(held);
-    thread.join().expect("no panic");
-}
 
 /// The thread `waiter` waits for the lock once for each turn, while this thread is in that function with the lock.
 fn mutex() {

@@ -5,13 +5,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use fdr::traced;
 use fdr_tests::counted_functions;
 use fdr_tests::programs::calls::repeat;
 use fdr_tests::programs::stepping::{on_each_step, stepping};
+use fdr_tests::programs::threads::{self, use_up_keys, wait_for_input};
 use fdr_tests::support::facts;
 
 counted_functions!(work: traced, work_untimed: traced(untimed));
@@ -33,11 +34,10 @@ impl Worker {
                 say.send(()).expect("somebody waits");
             }
         };
-        let thread = thread::Builder::new().name(name).spawn(run);
         Worker {
             orders,
             done,
-            thread: thread.expect("a thread"),
+            thread: threads::spawn(&name, run),
         }
     }
 
@@ -79,9 +79,8 @@ fn over() {
     workers.push(next);
     println!("records {}", CALLS.records());
     print!("{}", facts::of_statistics(&fdr::statistics()));
-    println!("waiting");
     // Keeps all threads alive until the reader of the ring has finished.
-    let _ = std::io::stdin().read_line(&mut String::new());
+    wait_for_input("waiting");
     workers.into_iter().for_each(Worker::end);
 }
 
@@ -122,23 +121,9 @@ fn stepped(rounds: u64) {
             holder.end();
             stepping(some);
         };
-        let thread = thread::Builder::new().name(format!("steps{round}"));
-        let thread = thread.spawn(steps).expect("a thread");
-        thread.join().expect("its end");
+        threads::run(&format!("steps{round}"), steps);
     }
     println!("traps {}", TRAPS.load(Ordering::Relaxed));
-}
-
-/// Uses up the thread keys, so that the recorder gets none for its destructor at a thread's end.
-fn use_up_keys() {
-    let mut key = 0;
-    // SAFETY: `key` is valid for writing; the keys have no destructor.
-    while unsafe { libc::pthread_key_create(&raw mut key, None) } == 0 {}
-    // The standard library needs some; the recorder can't use ones with such high numbers.
-    for key in key - 16..key {
-        // SAFETY: made above; no thread has a value of it.
-        assert_eq!(unsafe { libc::pthread_key_delete(key) }, 0);
-    }
 }
 
 /// A thread has no ring until the recorder finds that the other thread has ended.

@@ -14,6 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use fdr_tests::programs::futures::{Waits, finish, poll};
+use fdr_tests::programs::threads::{self, kill_process};
 use fdr_tests::support::facts;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Subscriber;
@@ -221,12 +222,7 @@ async fn parent() {
     // The child is polled outside, as by an executor.
     let child = Waits(1).instrument(info_span!("child"));
     Waits(1).await;
-    let handle = thread::Builder::new().name("executor".to_owned());
-    handle
-        .spawn(|| finish(child))
-        .expect("a thread")
-        .join()
-        .expect("its end");
+    threads::run("executor", || finish(child));
     waits(1).await;
 }
 
@@ -312,14 +308,6 @@ fn cut() {
     println!("on {}", fdr::statistics().functions_on);
 }
 
-fn kill_myself() -> ! {
-    let pid = std::process::id().to_string();
-    let kill = std::process::Command::new("kill")
-        .args(["-KILL", &pid])
-        .status();
-    panic!("{kill:?}");
-}
-
 fn forks(kills: bool) {
     work(1);
     // SAFETY: the program has one thread that could hold a lock, which is this one.
@@ -327,7 +315,7 @@ fn forks(kills: bool) {
         0 => {
             info_span!("in the child").in_scope(|| ());
             if kills {
-                kill_myself();
+                kill_process();
             }
         }
         child => {
@@ -387,7 +375,7 @@ pub(crate) fn main(words: &[&str]) {
         }
         ["killed"] => {
             work(7);
-            kill_myself();
+            kill_process();
         }
         _ => panic!("{words:?}: no such words"),
     }

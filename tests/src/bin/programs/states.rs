@@ -14,11 +14,12 @@ use std::io::stdin;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, abort};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::{self, Builder};
+use std::thread::{self};
 use std::time::{Duration, Instant};
 
 use fdr::traced;
 use fdr_tests::programs::system_calls::forbid;
+use fdr_tests::programs::threads::{self, kill_process, wait_for_input};
 
 const PAIRS: usize = 4;
 const ROUNDS: u64 = 15;
@@ -145,7 +146,7 @@ fn spawn_reporting(name: String, body: impl FnOnce() + Send + 'static) -> thread
         let (voluntary, involuntary) = (usage.ru_nvcsw, usage.ru_nivcsw);
         println!("{inner} {id} {cpu} {all} {voluntary} {involuntary}");
     };
-    Builder::new().name(name).spawn(run).expect("a thread")
+    threads::spawn(&name, run)
 }
 
 pub(crate) fn main(words: &[&str]) {
@@ -175,13 +176,9 @@ pub(crate) fn main(words: &[&str]) {
             let body = move || loop {
                 body();
             };
-            Builder::new()
-                .name(name.into())
-                .spawn(body)
-                .expect("a thread");
+            threads::spawn(name, body);
         }
-        println!("ready");
-        let _ = stdin().read_line(&mut String::new());
+        wait_for_input("ready");
         return;
     }
     let threads: Vec<_> = (0..PAIRS)
@@ -194,20 +191,18 @@ pub(crate) fn main(words: &[&str]) {
         .collect();
     let half = || thread::sleep(Duration::from_millis(80));
     match words {
-        // SAFETY: the call has no precondition.
-        ["kill"] => unsafe {
+        ["kill"] => {
             // Long enough for the dumper to bring states into the ring, also on a busy machine.
             thread::sleep(Duration::from_secs(3));
-            libc::kill(libc::getpid(), libc::SIGKILL);
-        },
+            kill_process();
+        }
         ["abort"] => {
             half();
             abort();
         }
         ["wait"] => {
             half();
-            println!("half");
-            let _ = stdin().read_line(&mut String::new());
+            wait_for_input("half");
         }
         // SAFETY: the child calls what is safe there: traced functions, and its end.
         ["fork"] => unsafe {

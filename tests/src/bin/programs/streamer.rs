@@ -5,9 +5,9 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 
 use fdr::traced;
+use fdr_tests::programs::threads::spawn;
 use fdr_tests::support::facts;
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -36,11 +36,8 @@ extern "C" fn on_signal(_: i32) {
 }
 
 fn wave(path: &str, threads: u64, calls: u64) {
-    let spawn = |number: u64| {
-        let builder = thread::Builder::new().name(format!("wave-{number}"));
-        builder.spawn(move || work(calls)).expect("a thread")
-    };
-    let threads: Vec<_> = (0..threads).map(spawn).collect();
+    let wave = |number| spawn(&format!("wave-{number}"), move || work(calls));
+    let threads: Vec<_> = (0..threads).map(wave).collect();
     let count = threads.len();
     for thread in threads {
         thread.join().expect("its end");

@@ -21,6 +21,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use fdr_tests::programs::futures::{Waits, finish, poll};
+use fdr_tests::programs::threads::{self, kill_process};
 use fdr_tests::support::facts;
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -215,13 +216,11 @@ fn kinds() {
     }
     let mut moving: Boxed<u32> = Box::pin(moves());
     for number in 0..4 {
-        let thread = std::thread::Builder::new().name(format!("thread {number}"));
-        let polled = thread.spawn(move || {
+        let is_ready;
+        (moving, is_ready) = threads::run(&format!("thread {number}"), move || {
             let is_ready = poll(moving.as_mut()).is_ready();
             (moving, is_ready)
         });
-        let is_ready;
-        (moving, is_ready) = polled.expect("a thread").join().expect("its end");
         assert_eq!(is_ready, number == 3);
     }
     let mut open = Box::pin(left_open());
@@ -328,10 +327,7 @@ fn kill() {
     finish(waits(3));
     let mut open = pin!(AssertUnwindSafe(left_open()));
     assert!(poll(open.as_mut()).is_pending());
-    let pid = std::process::id().to_string();
-    let _ = std::process::Command::new("kill")
-        .args(["-9", &pid])
-        .status();
+    kill_process();
 }
 
 /// Is pending until the flag is set.

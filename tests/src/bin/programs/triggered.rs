@@ -14,6 +14,8 @@
 //! | `grow MIB` | takes MIB more MiB of memory |
 //! | `fork MS` | a child calls `handle`, which takes MS ms, and ends; prints the child's process id |
 
+use fdr_tests::programs::children::{fork, wait_for};
+use fdr_tests::programs::threads::spawn;
 use std::hint::black_box;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -79,18 +81,11 @@ extern "C" fn on_signal(_: libc::c_int) {
     handle(Duration::from_millis(100));
 }
 
-fn fork(takes: Duration) {
-    // SAFETY: the child calls traced functions and ends.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0, "no child");
-    if child == 0 {
+fn child(takes: Duration) {
+    let child = fork(|| {
         handle(takes);
-        std::process::exit(0);
-    }
-    let mut status = 0;
-    // SAFETY: `status` is valid for writing.
-    let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    assert_eq!((waited, status), (child, 0), "the child ends");
+    });
+    wait_for(child);
     println!("{child}");
 }
 
@@ -119,8 +114,7 @@ pub(crate) fn main(_: &[&str]) {
                 }
             }),
             "hang" => {
-                let named = thread::Builder::new().name("hanging".to_owned());
-                hanging.push(named.spawn(hang).expect("a thread"));
+                hanging.push(spawn("hanging", hang));
             }
             "release" => {
                 *RELEASED.0.lock().expect("it") = true;
@@ -141,7 +135,7 @@ pub(crate) fn main(_: &[&str]) {
             }
             "panic" => drop(catch_unwind(AssertUnwindSafe(fails))),
             "grow" => grown.push(vec![1; (first as usize) << 20]),
-            "fork" => fork(takes),
+            "fork" => child(takes),
             other => panic!("{other}: no such line"),
         }
         println!("done");

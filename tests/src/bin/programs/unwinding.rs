@@ -5,6 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::thread;
 
 use fdr::traced;
+use fdr_tests::programs::threads;
 use fdr_tests::support::facts;
 
 #[traced]
@@ -53,7 +54,7 @@ fn deep(depth: u64) -> u64 {
 mod context {
     use std::cell::UnsafeCell;
 
-    use super::{Jump, inner, leaf};
+    use super::{Jump, inner, leaf, threads};
 
     /// A context, and the stack that it runs on.
     pub(super) struct ContextCell(UnsafeCell<Box<libc::ucontext_t>>);
@@ -75,6 +76,25 @@ mod context {
         }
     }
 
+    /// Makes a context that runs `body` on that stack.
+    ///
+    /// # Safety
+    /// The stack lives as long as the context runs. `body` never returns.
+    pub(super) unsafe fn prepare(
+        context: *mut libc::ucontext_t,
+        stack: &mut [u8],
+        body: extern "C" fn(),
+    ) {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            assert_eq!(libc::getcontext(context), 0);
+            (*context).uc_stack.ss_sp = stack.as_mut_ptr().cast();
+            (*context).uc_stack.ss_size = stack.len();
+            (*context).uc_link = std::ptr::null_mut();
+            libc::makecontext(context, body, 0);
+        }
+    }
+
     /// Enters two traced functions and jumps out of both, `times` times.
     pub(super) fn jump_over(times: u64) {
         let (back, away) = (ContextCell::new(), ContextCell::new());
@@ -84,15 +104,11 @@ mod context {
                 back: back.at(),
                 from: away.at(),
             };
-            // SAFETY: the context runs on a stack of its own, which lives on. The context never returns: it is left,
-            // and is started again each time. What it leaves open owns nothing.
+            JUMP.set(&raw const jump as usize);
+            // SAFETY: the stack lives on. The context never returns: it is left, and is started again each time. What
+            // it leaves open owns nothing.
             unsafe {
-                assert_eq!(libc::getcontext(away.at()), 0);
-                (*away.at()).uc_stack.ss_sp = stack.as_mut_ptr().cast();
-                (*away.at()).uc_stack.ss_size = stack.len();
-                (*away.at()).uc_link = std::ptr::null_mut();
-                JUMP.set(&raw const jump as usize);
-                libc::makecontext(away.at(), run_jump, 0);
+                prepare(away.at(), &mut stack, run_jump);
                 assert_eq!(libc::swapcontext(back.at(), away.at()), 0);
             }
         }
@@ -137,20 +153,13 @@ mod context {
         let mut stack = vec![0_u8; 256 * 1024];
         let coroutine = COROUTINE.get_or_init(ContextCell::new).at();
         // SAFETY: the stack lives until the coroutine has run to its end; nothing in it is of a thread.
-        unsafe {
-            assert_eq!(libc::getcontext(coroutine), 0);
-            (*coroutine).uc_stack.ss_sp = stack.as_mut_ptr().cast();
-            (*coroutine).uc_stack.ss_size = stack.len();
-            libc::makecontext(coroutine, run_coroutine, 0);
-        }
+        unsafe { prepare(coroutine, &mut stack, run_coroutine) };
         switch(&HOME, &COROUTINE);
-        let other = std::thread::Builder::new().name("other".into());
-        let other = other.spawn(|| {
+        threads::run("other", || {
             leaf(3);
             switch(&HOME, &COROUTINE);
             leaf(4);
         });
-        other.expect("a thread").join().expect("it ends");
         leaf(5);
     }
 }
@@ -160,7 +169,7 @@ mod cut {
     use std::cell::Cell;
     use std::sync::OnceLock;
 
-    use super::context::ContextCell;
+    use super::context::{ContextCell, prepare};
     use super::leaf;
     use fdr_tests::programs::stepping::{on_each_step, stepping};
 
@@ -202,11 +211,7 @@ mod cut {
         LEFT.set(steps);
         // SAFETY: the context runs on a stack of its own, and is left.
         unsafe {
-            assert_eq!(libc::getcontext(away), 0);
-            (*away).uc_stack.ss_sp = stack.as_mut_ptr().cast();
-            (*away).uc_stack.ss_size = stack.len();
-            (*away).uc_link = std::ptr::null_mut();
-            libc::makecontext(away, run, 0);
+            prepare(away, stack, run);
             assert_eq!(libc::swapcontext(back, away), 0);
         }
         ENDED.get()
@@ -267,15 +272,13 @@ fn innermost(jump: &Jump) {
 
 /// The thread ends within traced calls.
 fn thread_exit() {
-    let ends = thread::Builder::new().name("ends".into());
-    let ends = ends.spawn(|| {
+    let ends = threads::spawn("ends", || {
         outer(&mut || {
             // SAFETY: the frames that are left own nothing.
             unsafe { libc::syscall(libc::SYS_exit, 0) };
         });
     });
     // Its result never comes: it is the kernel that says when it is gone.
-    let ends = ends.expect("a thread");
     use std::os::unix::thread::JoinHandleExt;
     // SAFETY: the thread was not joined.
     let joined = unsafe { libc::pthread_join(ends.into_pthread_t(), std::ptr::null_mut()) };

@@ -11,9 +11,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use fdr::sync as ours;
+use fdr_tests::programs::threads::spawn;
 
 use super::plan::{Cause, Plan, WORKERS};
-use super::{service, spawn};
+use super::service;
 
 /// How long the planned call is held up, at least.
 pub(crate) const HELD_MS: u64 = 60;
@@ -301,7 +302,7 @@ impl Neighbour {
         let (begins, begin) = sync::mpsc::channel();
         let is_over = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&is_over);
-        let thread = spawn("reindex".to_owned(), move || {
+        let thread = spawn("reindex", move || {
             let Ok(cpu) = begin.recv() else { return };
             pin(&[cpu]);
             service::reindex(|| !theirs.load(Ordering::Relaxed));

@@ -16,23 +16,17 @@ mod service;
 use std::process::exit;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{self};
 use std::time::Duration;
 
 use causes::{Outcome, Shared};
+use fdr_tests::programs::threads::spawn;
 use plan::{Cause, Plan, WORKERS};
 use service::Worker;
 
 /// Requests of each worker, and how many come at a time.
 const REQUESTS: u64 = 1800;
 const BURST: u64 = 4;
-
-fn spawn<T: Send + 'static>(
-    name: String,
-    body: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    Builder::new().name(name).spawn(body).expect("a thread")
-}
 
 /// All requests of a worker.
 fn work(mut worker: Worker) -> Option<Outcome> {
@@ -64,13 +58,13 @@ pub(crate) fn main(words: &[&str]) {
     let (shared, mut audits) = Shared::new(plan.clone());
     let shared = Arc::new(shared);
     let theirs = Arc::clone(&shared);
-    let maintenance = spawn("maintenance".to_owned(), move || {
+    let maintenance = spawn("maintenance", move || {
         while !theirs.is_over.load(Ordering::Acquire) {
             service::maintain(&theirs, &mut audits);
         }
     });
     let theirs = Arc::clone(&shared);
-    let metrics = spawn("metrics".to_owned(), move || {
+    let metrics = spawn("metrics", move || {
         while !theirs.is_over.load(Ordering::Acquire) {
             service::sample();
             thread::sleep(Duration::from_millis(1));
@@ -79,7 +73,7 @@ pub(crate) fn main(words: &[&str]) {
     let workers: Vec<_> = (0..WORKERS)
         .map(|place| {
             let worker = Worker::new(place, Arc::clone(&shared), seed);
-            spawn(plan::worker_name(place), move || work(worker))
+            spawn(&plan::worker_name(place), move || work(worker))
         })
         .collect();
     let outcomes = workers
