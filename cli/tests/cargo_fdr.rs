@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use crate::common::{stderr, stdout};
+use crate::common::{assert_contains, stderr, stdout};
 
 /// The attribute of the crate that stands for the recorder: it gives the function back.
 const RECORDER: &str = "extern crate proc_macro;\n\
@@ -124,15 +124,9 @@ fn marks_go_in_and_come_out() {
     let ws = Workspace::new("in-place");
     let before = ws.files("ws");
     let report = ws.done("ws", &["instrument"]);
-    assert!(
-        report.contains("my-app: 5 functions marked, 2 left out\n"),
-        "{report}"
-    );
-    assert!(
-        report.contains("old: 2 functions marked, 0 left out\n"),
-        "{report}"
-    );
-    assert!(report.contains("\n8 files changed\n"), "{report}");
+    assert_contains(&report, "my-app: 5 functions marked, 2 left out\n");
+    assert_contains(&report, "old: 2 functions marked, 0 left out\n");
+    assert_contains(&report, "\n8 files changed\n");
     assert_eq!(
         ws.text("ws/app/src/nested.rs").replace(LOOP, "@"),
         "pub mod deep;\r\npub fn g() {}\r\n/// Crlf.\r\n    #[fdr::traced(auto)]\r\n    pub(crate) fn h() { @ }\r\n\
@@ -142,9 +136,9 @@ fn marks_go_in_and_come_out() {
         ws.text("ws/app/src/inline/file.rs")
             .starts_with("\t#[fdr::traced(auto)]\n\tpub fn f")
     );
-    assert!(
-        ws.text("ws/app/Cargo.toml")
-            .contains("[dependencies]\nfdr = { path = \"")
+    assert_contains(
+        ws.text("ws/app/Cargo.toml"),
+        "[dependencies]\nfdr = { path = \"",
     );
     for untouched in [
         "app/build.rs",
@@ -170,9 +164,9 @@ fn marks_go_in_and_come_out() {
     assert_eq!(ws.done("ws", &["instrument", "--check"]), "");
     ws.done("ws", &["instrument"]);
     assert_eq!(ws.files("ws"), marked);
-    assert!(
-        ws.done("ws", &["instrument", "--remove"])
-            .contains("8 files changed")
+    assert_contains(
+        ws.done("ws", &["instrument", "--remove"]),
+        "8 files changed",
     );
     assert_eq!(ws.files("ws"), before);
 }
@@ -205,10 +199,7 @@ fn a_check_fails_and_a_list_says_why() {
     let before = ws.files("ws");
     let output = ws.fdr("ws/app", &["instrument", "--check"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        stdout(&output).contains("app/src/main.rs: would change\n"),
-        "{output:?}"
-    );
+    assert_contains(stdout(&output), "app/src/main.rs: would change\n");
     assert!(
         !stdout(&output).contains("old/"),
         "another package: {output:?}"
@@ -220,7 +211,7 @@ fn a_check_fails_and_a_list_says_why() {
         "app/src/nested.rs:2: my_app::nested::g: left out: no loop, about 0 instructions\n",
         "old/src/async.rs:1: old::async::f: marked\n",
     ] {
-        assert!(list.contains(line), "{line}{list}");
+        assert_contains(&list, line);
     }
     let list = ws.done(
         "ws",
@@ -244,9 +235,9 @@ fn mistakes_are_named() {
     let ws = Workspace::new("mistakes");
     ws.edit("ws/old/src/async.rs", |_| "fn f() {\n    \"\n".to_owned());
     let output = ws.fdr("ws", &["instrument", "-p", "old", "--list"]);
-    assert!(
-        stderr(&output).contains("old/src/async.rs:2: left as it is: no Rust"),
-        "{output:?}"
+    assert_contains(
+        stderr(&output),
+        "old/src/async.rs:2: left as it is: no Rust",
     );
     for (arguments, part) in [
         (
@@ -272,16 +263,10 @@ fn mistakes_are_named() {
         text + "\r\n[dependencies]\r\nfdr = { version = \"1\", optional = true }\r\n"
     });
     let output = ws.fdr("ws", &["instrument", "-p", "old"]);
-    assert!(
-        stderr(&output).contains("old/Cargo.toml: the name fdr is taken"),
-        "{output:?}"
-    );
+    assert_contains(stderr(&output), "old/Cargo.toml: the name fdr is taken");
     fs::write(ws.0.join("ws/old/src/lib.rs"), b"fn f() { \"\xff\" }").expect("a file");
     let output = ws.fdr("ws", &["instrument", "-p", "old"]);
-    assert!(
-        stderr(&output).contains("old/src/lib.rs: byte 10 is not UTF-8"),
-        "{output:?}"
-    );
+    assert_contains(stderr(&output), "old/src/lib.rs: byte 10 is not UTF-8");
 }
 
 #[test]
@@ -291,10 +276,7 @@ fn a_copy_is_built_and_run() {
     assert_eq!(ws.done("ws/app", &["run", "--quiet"]), "42 1\n");
     assert_eq!(ws.files("ws"), before, "the sources are as they were");
     let copied = ws.text("ws/target/fdr/src/app/src/nested.rs");
-    assert!(
-        copied.contains("\r\n    #[fdr::traced(auto)] pub(crate) fn h()"),
-        "{copied}"
-    );
+    assert_contains(&copied, "\r\n    #[fdr::traced(auto)] pub(crate) fn h()");
     // Only what changed is written again.
     let time = |path: &str| {
         let path = ws.0.join("ws/target/fdr/src").join(path);
@@ -328,6 +310,6 @@ fn the_help_of_cargos_commands_copies_nothing() {
     let text = stdout(&output);
     assert!(output.status.success(), "{output:?}");
     assert!(text.starts_with("cargo fdr [OPTIONS] run"), "{text}");
-    assert!(text.contains("--release"), "{text}");
+    assert_contains(text, "--release");
     assert_eq!(stderr(&output), "");
 }

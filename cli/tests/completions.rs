@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::common::{Folder, answer, stdout};
+use crate::common::{Folder, answer, assert_contains, assert_lacks, stdout};
 use crate::terminal::COMMANDS;
 
 #[test]
@@ -42,7 +42,8 @@ fn completions_and_man_pages_follow_the_options() {
     };
     assert!(of_ctl("7 ''", 3).ends_with("\non off filter keep trigger mark dump status -"));
     assert!(of_ctl("7 ma", 3).ends_with("\nmark"));
-    assert!(of_ctl("7 ma", 3).starts_with("complete ") && of_ctl("7 ma", 3).contains(" _fdr "));
+    assert!(of_ctl("7 ma", 3).starts_with("complete "));
+    assert_contains(of_ctl("7 ma", 3), " _fdr ");
     assert!(
         of_ctl("ma", 2).ends_with("\nmark"),
         "the process may be left out"
@@ -59,9 +60,9 @@ fn completions_and_man_pages_follow_the_options() {
     assert_eq!(third("--color"), "auto always never");
     assert_eq!(third("--json"), "");
     let fish = read("completions/fdr.fish");
-    assert!(
-        fish.contains("-f -a 'on off filter keep trigger mark dump status -'"),
-        "{fish}"
+    assert_contains(
+        &fish,
+        "-f -a 'on off filter keep trigger mark dump status -'",
     );
     for command in COMMANDS {
         let page = read(&format!("man/fdr-{command}.1"));
@@ -73,8 +74,8 @@ fn completions_and_man_pages_follow_the_options() {
             .1;
         assert!(notes.contains("\n.in\n.fi\n"), "{page}");
     }
-    assert!(read("man/fdr.1").contains("max\\-memory"));
-    assert!(!answer(&["--help"]).contains("generate"));
+    assert_contains(read("man/fdr.1"), "max\\-memory");
+    assert_lacks(answer(&["--help"]), "generate");
 }
 
 #[test]
@@ -116,6 +117,6 @@ fn completions_of_cargo_fdr_leave_cargos_own_alone() {
     );
     for page in ["cargo-fdr.1", "cargo-fdr-instrument.1"] {
         let text = std::fs::read_to_string(format!("{out}/man/{page}")).expect(page);
-        assert!(text.contains(".TH"), "{text}");
+        assert_contains(&text, ".TH");
     }
 }

@@ -9,7 +9,8 @@ use std::process::Stdio;
 use std::thread;
 
 use crate::common::{
-    self, Folder, answer, command, contents, convert, fdr, figures, golden, rich, small, stderr,
+    self, Folder, answer, assert_contains, assert_refused, command, contents, convert, fdr,
+    figures, golden, in_folder, rich, rich_at, small, small_named, stderr,
 };
 use fdr_formats::registry::targets;
 use fdr_formats::writer::Kind;
@@ -29,9 +30,7 @@ fn without_losses(mut figures: Value, messages: &str) -> Value {
 
 #[test]
 fn reports_survive_every_format_and_back() {
-    let folder = Folder::new("pairs");
-    let trace = folder.file("a.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("pairs", "a.fdr", rich);
     let wanted = figures(&trace);
     assert_eq!(wanted["threads"].as_array().map(Vec::len), Some(3));
     assert_eq!(wanted["lost_records"], 120);
@@ -56,15 +55,10 @@ fn reports_survive_every_format_and_back() {
 
 #[test]
 fn what_is_whole_before_is_whole_after() {
-    let folder = Folder::new("whole");
-    let trace = folder.file("a.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("whole", "a.fdr", rich);
     let verdict = |trace: &str| answer(&["verify", trace]).replace(trace, "");
     let wanted = verdict(&trace);
-    assert!(
-        wanted.contains("note: 120 records lost in the middle"),
-        "{wanted}"
-    );
+    assert_contains(&wanted, "note: 120 records lost in the middle");
     for target in targets() {
         let there = folder.file(target.name);
         let messages = convert(&trace, target, &there);
@@ -79,9 +73,7 @@ fn what_is_whole_before_is_whole_after() {
 
 #[test]
 fn ticks_become_nanoseconds_within_one() {
-    let folder = Folder::new("ticks");
-    let trace = folder.file("a.fdr");
-    rich(&trace, 2_399_987_123);
+    let (folder, trace) = in_folder("ticks", "a.fdr", |path| rich_at(path, 2_399_987_123));
     let wanted = figures(&trace);
     let times = ["total_ns", "self_ns", "min_ns", "max_ns", "p50_ns"];
     for target in targets() {
@@ -117,9 +109,7 @@ fn ticks_become_nanoseconds_within_one() {
 
 #[test]
 fn new_traces_are_private_beside_the_old() {
-    let folder = Folder::new("beside");
-    let trace = folder.file("app.7.1");
-    small(&trace, &["app::run", "app::step"]);
+    let (folder, trace) = in_folder("beside", "app.7.1", small);
     for target in targets() {
         let output = fdr(&["convert", &trace, "--to", &target.name.to_uppercase()]);
         let name = format!("app.7.1.{}", target.extension);
@@ -127,19 +117,15 @@ fn new_traces_are_private_beside_the_old() {
         assert!(output.status.success(), "{output:?}");
         let text = stderr(&output);
         let line = format!("fdr: {}: {}: ", path.display(), target.title);
-        assert!(
-            text.starts_with(&line) && text.contains(" of 2 threads, "),
-            "{text}"
-        );
+        assert!(text.starts_with(&line), "{text}");
+        assert_contains(text, " of 2 threads, ");
         let metadata = fs::metadata(&path).unwrap();
         assert_eq!(metadata.is_dir(), target.kind == Kind::Folder);
         assert_eq!(metadata.permissions().mode() & 0o077, 0);
         assert_eq!(contents(folder.path()), ["app.7.1", name.as_str()]);
 
         // Once more: refused, then replaced.
-        let refused = fdr(&["convert", &trace, "--to", target.name]);
-        assert_eq!(refused.status.code(), Some(2));
-        assert!(stderr(&refused).contains("exists; --force"), "{refused:?}");
+        assert_refused(&["convert", &trace, "--to", target.name], "exists; --force");
         let forced = fdr(&["convert", &trace, "--to", target.name, "--force", "--quiet"]);
         assert_eq!((forced.status.code(), stderr(&forced)), (Some(0), ""));
         assert_eq!(contents(folder.path()), ["app.7.1", name.as_str()]);
@@ -152,14 +138,12 @@ fn new_traces_are_private_beside_the_old() {
 
 #[test]
 fn standard_output_gets_what_a_file_gets() {
-    let folder = Folder::new("stdout");
-    let trace = folder.file("a.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("stdout", "a.fdr", rich);
     for target in targets() {
         let printed = fdr(&["convert", &trace, "--to", target.name, "-o", "-"]);
         if target.kind == Kind::Folder {
             assert_eq!(printed.status.code(), Some(2));
-            assert!(stderr(&printed).contains("is a folder"), "{printed:?}");
+            assert_contains(stderr(&printed), "is a folder");
             continue;
         }
         assert!(printed.status.success(), "{printed:?}");
@@ -174,14 +158,10 @@ fn standard_output_gets_what_a_file_gets() {
 
 #[test]
 fn what_would_be_lost_is_refused() {
-    let folder = Folder::new("refused");
-    let trace = folder.file("a.fdr");
-    small(&trace, &["app::run", "app::step"]);
+    let (folder, trace) = in_folder("refused", "a.fdr", small);
     let before = fs::read(&trace).unwrap();
     let run = |arguments: &[&str], message: &str| {
-        let output = fdr(&[&["convert", &trace], arguments].concat());
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
-        assert!(stderr(&output).contains(message), "{message}: {output:?}");
+        assert_refused(&[&["convert", &trace], arguments].concat(), message);
         assert_eq!(contents(folder.path()), ["a.fdr"]);
         assert_eq!(fs::read(&trace).unwrap(), before);
     };
@@ -218,9 +198,7 @@ fn what_would_be_lost_is_refused() {
 
 #[test]
 fn only_traces_are_replaced_by_folders() {
-    let folder = Folder::new("folders");
-    let trace = folder.file("a.fdr");
-    small(&trace, &["app::run", "app::step"]);
+    let (folder, trace) = in_folder("folders", "a.fdr", small);
     let other = folder.path().join("mine");
     for target in targets().filter(|target| target.kind == Kind::Folder) {
         fs::create_dir(&other).unwrap();
@@ -235,12 +213,7 @@ fn only_traces_are_replaced_by_folders() {
             "-o",
             path,
         ];
-        let output = fdr(&force);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(
-            stderr(&output).contains("more in it than a trace"),
-            "{output:?}"
-        );
+        assert_refused(&force, "more in it than a trace");
         assert_eq!(contents(&other), ["notes"]);
         // `--force` may replace an empty folder, and a folder that is a trace, unless the user has put a
         // folder into it.
@@ -272,15 +245,7 @@ fn only_traces_are_replaced_by_folders() {
 fn long(path: &str, calls: u64) {
     let edge = |at: u64| (at * 10, if at.is_multiple_of(2) { 1 } else { -1 });
     let edges: Vec<(u64, i64)> = (0..2 * calls).map(edge).collect();
-    let thread = fdr_formats::Thread {
-        id: fdr_formats::ThreadId(7),
-        ..Default::default()
-    };
-    common::write(
-        path,
-        &Default::default(),
-        &[(thread, common::calls(&edges))],
-    );
+    common::write_thread(path, &Default::default(), &edges);
 }
 
 #[test]
@@ -369,9 +334,7 @@ fn losses_of_a_format_are_counted() {
 
 #[test]
 fn traces_are_sent_to_listeners() {
-    let folder = Folder::new("sent");
-    let trace = folder.file("a.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("sent", "a.fdr", rich);
     for target in targets() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
@@ -382,7 +345,7 @@ fn traces_are_sent_to_listeners() {
         if target.kind == Kind::Folder {
             let output = send(&tcp);
             assert_eq!(output.status.code(), Some(2));
-            assert!(stderr(&output).contains("is a folder"), "{output:?}");
+            assert_contains(stderr(&output), "is a folder");
             continue;
         }
         let received = thread::spawn(move || {
@@ -396,7 +359,7 @@ fn traces_are_sent_to_listeners() {
         for address in [tcp, format!("unix:{socket}")] {
             let output = send(&address);
             assert!(output.status.success(), "{output:?}");
-            assert!(stderr(&output).contains(&address), "{output:?}");
+            assert_contains(stderr(&output), &address);
         }
         let wanted = fdr(&["convert", &trace, "--to", target.name, "-o", "-"]).stdout;
         for bytes in received.join().expect("two traces") {
@@ -409,7 +372,7 @@ fn traces_are_sent_to_listeners() {
 fn an_address_where_nobody_listens_is_an_error() {
     let folder = Folder::new("sent-nowhere");
     let trace = folder.file("a.fdr");
-    small(&trace, &["app::run"]);
+    small_named(&trace, &["app::run"]);
     for (address, why) in [
         ("tcp://127.0.0.1:1", "refused"),
         ("unix:none", "No such file"),
@@ -419,15 +382,10 @@ fn an_address_where_nobody_listens_is_an_error() {
         let output = fdr(&["convert", &trace, "--to", "heph", "-o", address]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let messages = stderr(&output);
-        assert!(
-            messages.contains(address) && messages.contains(why),
-            "{messages}"
-        );
+        assert_contains(messages, address);
+        assert_contains(messages, why);
         assert_eq!(messages.lines().count(), 1, "{messages}");
     }
     let output = fdr(&["convert", &trace, &trace, "--to", "heph", "-o", "unix:none"]);
-    assert!(
-        stderr(&output).contains("one trace at a time"),
-        "{output:?}"
-    );
+    assert_contains(stderr(&output), "one trace at a time");
 }

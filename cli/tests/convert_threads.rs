@@ -6,11 +6,11 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::common::{Folder, answer, calls, convert, fdr, functions, stderr, write};
+use crate::common::{Folder, answer, assert_contains, calls, convert, fdr, info, stderr, write};
 use fdr_formats::model::Counts;
 use fdr_formats::registry::{self, target, targets};
 use fdr_formats::source::drive;
-use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Thread, ThreadId, TraceInfo};
+use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Thread, ThreadId};
 
 /// Calls of each thread: entries, exits.
 #[derive(Default)]
@@ -98,7 +98,7 @@ fn substreams_stay_threads_in_every_format() {
     fs::write(&trace, substreams()).expect("space");
     let wanted: Vec<[u64; 2]> = (1..=6).map(|count| [count, count]).collect();
     assert_eq!(counted(&trace), wanted);
-    assert!(answer(&["verify", &trace]).contains("OK"));
+    assert_contains(answer(&["verify", &trace]), "OK");
     for first in targets() {
         let there = folder.file(&format!("{}.first", first.name));
         let messages = convert(&trace, first, &there);
@@ -138,7 +138,7 @@ fn overlapping_events_are_exact_in_every_format() {
     fs::write(&trace, events.concat()).expect("space");
     let wanted = [("A", 2, 11_000), ("B", 1, 10_000)];
     let exact = |trace: &str| {
-        assert!(answer(&["verify", trace]).contains("OK"), "{trace}");
+        assert_contains(answer(&["verify", trace]), "OK");
         let report: Value =
             serde_json::from_str(&answer(&["report", "--json", trace])).expect("JSON");
         let mut rows: Vec<(&str, u64, u64)> = report["functions"]
@@ -191,10 +191,7 @@ fn trace_compass_sees_a_number_for_each_thread() {
 
 /// A thread with calls that take less than a nanosecond, by a clock of 4 GHz.
 fn short_calls(trace: &str) {
-    let mut info = TraceInfo {
-        functions: functions(&["app::run", "app::leaf"]),
-        ..TraceInfo::default()
-    };
+    let mut info = info(&["app::run", "app::leaf"]);
     info.clock.frequency = 4_000_000_000;
     let mut edges = vec![(4000, 1)];
     for nth in 0..100 {
@@ -223,13 +220,10 @@ fn counts_are_true_where_calls_are_left_out() {
     let folder = Folder::new("short");
     let trace = folder.file("a.fdr");
     short_calls(&trace);
-    assert!(answer(&["verify", &trace]).contains("OK"));
+    assert_contains(answer(&["verify", &trace]), "OK");
     let there = folder.file("a.tcstate");
     let messages = convert(&trace, target("tcstate").expect("a target"), &there);
-    assert!(
-        messages.contains("75 calls shorter than 1 ns: left out"),
-        "{messages}"
-    );
+    assert_contains(&messages, "75 calls shorter than 1 ns: left out");
     for second in targets() {
         let back = folder.file(second.name);
         convert(&there, second, &back);

@@ -1,9 +1,12 @@
 //! Events, counters and other notes: what each command shows of them, and what selections choose.
 
-use crate::common::{self, Folder, Item, answer, event, fdr, json, stderr};
+use crate::common::{
+    self, Folder, Item, answer, assert_contains, assert_lacks, event, fdr, in_folder, json, stderr,
+    thread,
+};
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note, RESULT};
-use fdr_formats::{Function, FunctionId, Thread, ThreadId, TraceInfo};
+use fdr_formats::{Function, FunctionId, TraceInfo};
 use serde_json::{Value, json};
 
 const RUN: i64 = 1;
@@ -26,11 +29,6 @@ fn trace(folder: &Folder) -> String {
         functions: functions(),
         program: "noted".into(),
         ..TraceInfo::default()
-    };
-    let thread = |id, name: &str| Thread {
-        id: ThreadId(id),
-        name: name.into(),
-        ..Thread::default()
     };
     let worker = vec![Item::Note(11_000, accepted(3))];
     let threads = [
@@ -210,10 +208,8 @@ fn records_as_json_have_levels_and_fields() {
         .iter()
         .find(|line| line["name"] == "app::accepted")
         .expect("an event");
-    assert_eq!(
-        (&event["level"], &event["time_ns"]),
-        (&json!("info"), &json!(2000))
-    );
+    assert_eq!(event["level"], "info");
+    assert_eq!(event["time_ns"], 2000);
     assert_eq!(
         event["fields"],
         json!([{"name": "id", "value": 1}, {"name": "path", "value": "/tmp"}])
@@ -242,12 +238,9 @@ fn info_counts_each_kind_of_record() {
     assert_eq!(lines("events"), "events     4 with a name");
     assert_eq!(lines("duration"), "duration   10.00 µs");
     let others = "3 events, 4 counter samples, 1 span note, 2 noted arguments, 1 task change, 1 thread state";
-    assert!(
-        info.replace("\n           ", " ").contains(others),
-        "{info}"
-    );
+    assert_contains(info.replace("\n           ", " "), others);
     for name in ["path", "app::task", "app::accepted"] {
-        assert!(!info.contains(name), "{name}: {info}");
+        assert_lacks(&info, name);
     }
     let json = json(&["info", "--json", "--functions", &trace]);
     assert_eq!(json["function_count"], 2);
@@ -296,7 +289,8 @@ fn reports_list_events_and_counters() {
         ]
     );
     // Fields of spans are no events, and names are no functions.
-    assert!(!report.contains("app::never") && !report.contains("path"));
+    assert_lacks(&report, "app::never");
+    assert_lacks(&report, "path");
     let json = json(&["report", "--json", &trace]);
     assert_eq!(
         json["events"],
@@ -363,19 +357,13 @@ fn a_selection_is_one_of_events_too() {
 
 #[test]
 fn without_events_there_is_no_table_of_them() {
-    let folder = Folder::new("plain");
-    let trace = folder.file("t.fdr");
-    common::small(&trace, &["app::run", "app::step"]);
+    let (_folder, trace) = in_folder("plain", "t.fdr", common::small);
     let report = answer(&["report", &trace]);
-    assert!(
-        !report.contains("event") && !report.contains("counter"),
-        "{report}"
-    );
+    assert_lacks(&report, "event");
+    assert_lacks(&report, "counter");
     let info = answer(&["info", &trace]);
-    assert!(!info.contains("\nevents"), "{info}");
+    assert_lacks(&info, "\nevents");
     let json = json(&["report", "--json", &trace]);
-    assert_eq!(
-        (&json["events"], &json["counters"]),
-        (&json!([]), &json!([]))
-    );
+    assert_eq!(json["events"], json!([]));
+    assert_eq!(json["counters"], json!([]));
 }

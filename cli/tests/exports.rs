@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::process::Stdio;
 
-use crate::common::{Folder, answer, command, contents, fdr, json, rich, stderr, stdout};
+use crate::common::{
+    answer, assert_contains, assert_refused, command, contents, fdr, in_folder, json, rich, stderr,
+    stdout,
+};
 
 /// Names and extensions.
 const EXPORTS: [(&str, &str); 8] = [
@@ -35,9 +38,7 @@ fn sums(text: &str) -> BTreeMap<String, [u64; 2]> {
 
 #[test]
 fn exports_go_beside_the_trace_or_elsewhere() {
-    let folder = Folder::new("exports");
-    let trace = folder.file("app.7.1.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("exports", "app.7.1.fdr", rich);
     for (name, extension) in EXPORTS {
         let there = folder.file(&format!("app.7.1.{extension}"));
         let output = fdr(&["convert", &trace, "--to", name]);
@@ -47,11 +48,9 @@ fn exports_go_beside_the_trace_or_elsewhere() {
             "{output:?}"
         );
         let bytes = fs::read(&there).expect("the export");
-        let again = fdr(&["convert", &trace, "--to", name]);
-        assert_eq!(again.status.code(), Some(2), "{again:?}");
-        assert!(
-            stderr(&again).contains("exists; --force replaces it"),
-            "{again:?}"
+        assert_refused(
+            &["convert", &trace, "--to", name],
+            "exists; --force replaces it",
         );
         let output = fdr(&["convert", &trace, "--to", name, "-o", "-"]);
         assert!(output.stdout == bytes, "{name}");
@@ -65,19 +64,15 @@ fn exports_go_beside_the_trace_or_elsewhere() {
     assert_eq!(contents(folder.path()), ["app.7.1.fdr"]);
     let output = fdr(&["convert", &trace, "--to", "chrome", "-q", "-o", "-"]);
     assert_eq!(stderr(&output), "");
-    let output = fdr(&["dump", "1", "--to", "chrome"]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(
-        stderr(&output).contains("only `fdr convert` writes this"),
-        "{output:?}"
+    assert_refused(
+        &["dump", "1", "--to", "chrome"],
+        "only `fdr convert` writes this",
     );
 }
 
 #[test]
 fn exported_selections_equal_the_report() {
-    let folder = Folder::new("exports-selection");
-    let trace = folder.file("a.fdr");
-    rich(&trace, 1_000_000_000);
+    let (_folder, trace) = in_folder("exports-selection", "a.fdr", rich);
     let report = json(&["report", "--json", &trace]);
     let thread = report["threads"][0]["id"].as_u64().unwrap().to_string();
     let name = report["functions"][0]["name"].as_str().unwrap().to_owned();
@@ -120,9 +115,7 @@ fn exported_selections_equal_the_report() {
 
 #[test]
 fn failed_exports_leave_no_file() {
-    let folder = Folder::new("exports-failure");
-    let trace = folder.file("a.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("exports-failure", "a.fdr", rich);
     for (name, _) in EXPORTS {
         let script = "ulimit -f 0; exec \"$0\" convert \"$1\" --to \"$2\" -o \"$3\"";
         let output = std::process::Command::new("sh")
@@ -132,10 +125,8 @@ fn failed_exports_leave_no_file() {
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{name}: {output:?}");
         let text = stderr(&output);
-        assert!(
-            text.contains("/out: ") && text.contains("File too large"),
-            "{text}"
-        );
+        assert_contains(text, "/out: ");
+        assert_contains(text, "File too large");
         assert_eq!(contents(folder.path()), ["a.fdr"], "{name}");
         let run = |stdout: Stdio| {
             let mut command = command();

@@ -4,12 +4,12 @@
 use std::process::Stdio;
 
 use crate::common::{
-    self, Folder, answer, calls, command, contents, fdr, functions, golden, json, small, stderr,
-    stdout, write,
+    self, Folder, answer, assert_contains, assert_lacks, assert_refused, calls, command, contents,
+    fdr, functions, golden, in_folder, json, small, stderr, stdout, thread, write,
 };
+use fdr_formats::TraceInfo;
 use fdr_formats::registry::targets;
 use fdr_formats::writer::Kind;
-use fdr_formats::{Thread, ThreadId, TraceInfo};
 use serde_json::json;
 
 #[test]
@@ -46,11 +46,8 @@ fn unreadable_files_exit_with_2() {
         "fdr: /no/such/file: No such file or directory (os error 2)\n"
     );
     let folder = unread(folder.path().to_str().unwrap());
-    assert!(
-        folder.contains("not a trace folder that fdr knows"),
-        "{folder}"
-    );
-    assert!(unread("/dev/null").contains("is no regular file"));
+    assert_contains(&folder, "not a trace folder that fdr knows");
+    assert_contains(unread("/dev/null"), "is no regular file");
     assert_eq!(unread("-"), "fdr: standard input: the file is empty\n");
     assert_eq!(fdr(&["report"]).status.code(), Some(2));
     assert_eq!(fdr(&["nonsense"]).status.code(), Some(2));
@@ -65,11 +62,7 @@ fn long(path: &str) {
         ..TraceInfo::default()
     };
     let threads = (0..3000_u64).map(|nth| {
-        let thread = Thread {
-            id: ThreadId(7 + nth),
-            name: format!("worker-{nth}"),
-            ..Thread::default()
-        };
+        let thread = thread(7 + nth, &format!("worker-{nth}"));
         let start = 1000 + 10 * nth;
         (
             thread,
@@ -81,9 +74,7 @@ fn long(path: &str) {
 
 #[test]
 fn broken_pipes_are_no_errors() {
-    let folder = Folder::new("reader-gone");
-    let trace = folder.file("t.fdr");
-    long(&trace);
+    let (folder, trace) = in_folder("reader-gone", "t.fdr", long);
     answer(&["pack", "-q", &trace]);
     let packed = folder.file("t.fdr.zst");
     let mut commands: Vec<Vec<&str>> = [
@@ -143,9 +134,7 @@ fn broken_pipes_are_no_errors() {
 
 #[test]
 fn maps_replace_nothing_unasked() {
-    let folder = Folder::new("map-there");
-    let trace = folder.file("t.fdr");
-    small(&trace, &["app::run", "app::step"]);
+    let (folder, trace) = in_folder("map-there", "t.fdr", small);
     let map = folder.file("m.elf");
     std::fs::write(&map, "mine").unwrap();
     let refused = fdr(&["convert", "--to", "map", &trace, "-o", &map]);
@@ -159,11 +148,9 @@ fn maps_replace_nothing_unasked() {
     answer(&["convert", "--to", "map", "--force", &trace, "-o", &map]);
     assert!(std::fs::read(&map).unwrap().starts_with(b"\x7fELF"));
     let before = std::fs::read(&trace).unwrap();
-    let itself = fdr(&["convert", "--to", "map", "--force", &trace, "-o", &trace]);
-    assert_eq!(itself.status.code(), Some(2));
-    assert!(
-        stderr(&itself).contains("is the trace itself"),
-        "{itself:?}"
+    assert_refused(
+        &["convert", "--to", "map", "--force", &trace, "-o", &trace],
+        "is the trace itself",
     );
     assert_eq!(std::fs::read(&trace).unwrap(), before);
     assert_eq!(contents(folder.path()), ["m.elf", "t.fdr"]);
@@ -171,9 +158,7 @@ fn maps_replace_nothing_unasked() {
 
 #[test]
 fn what_is_missing_is_reported() {
-    let folder = Folder::new("missing");
-    let trace = folder.file("t.fdr");
-    common::lossy(&trace);
+    let (_folder, trace) = in_folder("missing", "t.fdr", common::lossy);
     let words = "16,000 dropped records of threads that had no ring \
                  (if they are many, raise FDR_MEMORY or lower FDR_BUFFER); \
                  5,000 overwritten records of 12 ended threads whose rings were reused\n";
@@ -182,24 +167,21 @@ fn what_is_missing_is_reported() {
         table.ends_with(&format!("of these, not of the trace's threads: {words}")),
         "{table}"
     );
-    assert!(
-        table.contains("of 21,009 records: 5,007 overwritten by newer ones, 16,000 dropped\n"),
-        "{table}"
+    assert_contains(
+        &table,
+        "of 21,009 records: 5,007 overwritten by newer ones, 16,000 dropped\n",
     );
     let info = answer(&["info", &trace]);
-    assert!(info.contains(&format!("missing    {words}")), "{info}");
-    assert!(info.contains("written    dump 3, by signal\n"), "{info}");
-    assert!(
-        info.contains("begin      2023-11-14T22:13:20.000005Z\n"),
-        "{info}"
-    );
+    assert_contains(&info, &format!("missing    {words}"));
+    assert_contains(&info, "written    dump 3, by signal\n");
+    assert_contains(&info, "begin      2023-11-14T22:13:20.000005Z\n");
     let report = json(&["report", "--json", &trace]);
     assert_eq!(
         report["missing"],
         json!({"threads": 12, "overwritten": 5_000, "dropped": 16_000})
     );
     let csv = fdr(&["report", "--csv", &trace]);
-    assert!(stderr(&csv).contains(words), "{csv:?}");
+    assert_contains(stderr(&csv), words);
 }
 
 #[test]
@@ -231,17 +213,15 @@ fn damage_is_reported_first_and_counts_are_doubted() {
                  2 readable, 7 overwritten, 0 dropped; 1 record can be read";
     for subcommand in ["report", "info"] {
         let text = answer(&[subcommand, &cut]);
-        assert!(text.contains(doubt), "{text}");
-        assert!(!text.contains("overwritten by newer"), "{text}");
+        assert_contains(&text, doubt);
+        assert_lacks(&text, "overwritten by newer");
     }
     assert_eq!(fdr(&["verify", &cut]).status.code(), Some(1));
 }
 
 #[test]
 fn a_map_goes_to_standard_output_if_asked() {
-    let folder = Folder::new("map");
-    let trace = folder.file("t.fdr");
-    small(&trace, &["app::run", "app::step"]);
+    let (folder, trace) = in_folder("map", "t.fdr", small);
     let mut command = command();
     let output = command
         .current_dir(folder.path())
@@ -271,15 +251,7 @@ fn a_reader_that_goes_away_is_no_error() {
     let edges: Vec<(u64, i64)> = (0..40_000_i64)
         .map(|at| (at as u64, if at % 2 == 0 { 1 } else { -1 }))
         .collect();
-    let thread = fdr_formats::Thread {
-        id: fdr_formats::ThreadId(7),
-        ..Default::default()
-    };
-    common::write(
-        &trace,
-        &Default::default(),
-        &[(thread, common::calls(&edges))],
-    );
+    common::write_thread(&trace, &Default::default(), &edges);
     let mut child = command()
         .args(["replay", "--records", &trace])
         .stdout(Stdio::piped())
@@ -318,5 +290,5 @@ fn help_that_cannot_be_written_is_an_error() {
         .unwrap();
     let output = command().arg("--help").stdout(full).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("standard output: "), "{output:?}");
+    assert_contains(stderr(&output), "standard output: ");
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{self, Folder, convert, fdr, figures, goldens, stderr};
+use crate::common::{self, Folder, assert_contains, convert, fdr, figures, goldens, stderr};
 use fdr_formats::registry::{FORMATS, targets};
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ fn every_command_takes_every_format() {
                 output
             };
             let info = run(&["info", "--functions", trace], &[0]);
-            assert!(common::stdout(&info).contains("\nformat     "), "{info:?}");
+            assert_contains(common::stdout(&info), "\nformat     ");
             run(&["report", trace], &[0]);
             let records = run(&["replay", "--records", trace], &[0]);
             assert!(common::stdout(&records).lines().count() > 0, "{trace}");

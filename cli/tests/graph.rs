@@ -6,13 +6,14 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::common::{Folder, answer, command, fdr, json, small, stderr};
+use crate::common::{
+    Folder, answer, assert_contains, assert_documented, assert_lacks, assert_refused, command, fdr,
+    in_folder, json, small, small_named, stderr,
+};
 
 #[test]
 fn callers_have_times_and_counts() {
-    let folder = Folder::new("graph");
-    let trace = folder.file("t.fdr");
-    small(&trace, &["app::run", "app::step"]);
+    let (_folder, trace) = in_folder("graph", "t.fdr", small);
     let dot = answer(&["graph", &trace]);
     assert!(
         dot.starts_with("digraph \"small (process 7): who calls whom\" {\n"),
@@ -23,38 +24,31 @@ fn callers_have_times_and_counts() {
         "n1 [label=\"app::step\\n600 ns · 54.5 %\\nself 600 ns · 3 calls\"",
         "n0 -> n1 [label=\"500 ns\\n2×\"",
     ] {
-        assert!(dot.contains(line), "{line}: {dot}");
+        assert_contains(&dot, line);
     }
     // With a threshold, the arrow is left out, and a line says so.
     let cut = answer(&["graph", "--min", "50%", &trace]);
-    assert!(
-        cut.contains("left out: 0 functions and 1 arrow below 50 % of 1.100 µs"),
-        "{cut}"
+    assert_contains(
+        &cut,
+        "left out: 0 functions and 1 arrow below 50 % of 1.100 µs",
     );
-    assert!(!cut.contains("->"), "{cut}");
+    assert_lacks(&cut, "->");
     let document = json(&["graph", "--json", "--to", "app::step", &trace]);
     let edge = &document["edges"][0];
-    assert_eq!(
-        (&edge["from"], &edge["to"]),
-        (&"app::run".into(), &"app::step".into())
-    );
-    assert_eq!(
-        (&edge["calls"], &edge["total_ns"]),
-        (&2.into(), &500.into())
-    );
+    assert_eq!(edge["from"], "app::run");
+    assert_eq!(edge["to"], "app::step");
+    assert_eq!(edge["calls"], 2);
+    assert_eq!(edge["total_ns"], 500);
     // 100 ns of it have no caller.
     assert_eq!(document["all_ns"], 600);
-    let documented = include_str!("../../docs/json.md");
     for value in [&document, edge, &document["functions"][0]] {
-        for field in value.as_object().expect("an object").keys() {
-            assert!(documented.contains(&format!("`{field}`")), "{field}");
-        }
+        assert_documented(value);
     }
     let from = json(&["graph", "--json", "--from", "app::step", &trace]);
     assert_eq!(from["functions"].as_array().map(Vec::len), Some(1));
     let none = fdr(&["graph", "--from", "app::stop", &trace]);
     let wanted = "--from matches none of 2 called functions; the nearest: app::step";
-    assert!(stderr(&none).contains(wanted), "{none:?}");
+    assert_contains(stderr(&none), wanted);
 }
 
 /// A folder with a program of that name and these lines, before the folders of `PATH`.
@@ -74,7 +68,7 @@ fn path_with(folder: &Folder, program: &str, lines: &str) -> OsString {
 fn graphviz_draws_the_picture_of_the_text() {
     let folder = Folder::new("graph-picture");
     let [trace, picture, text] = ["t.fdr", "x.svg", "x.dot"].map(|name| folder.file(name));
-    small(&trace, &["app::run", "<script>alert(1)</script>\u{1b}[2J"]);
+    small_named(&trace, &["app::run", "<script>alert(1)</script>\u{1b}[2J"]);
     let draw = |path: &OsStr| {
         let mut command = command();
         command.args(["graph", "-o", &picture, &trace]);
@@ -88,9 +82,7 @@ fn graphviz_draws_the_picture_of_the_text() {
     assert_eq!(text, answer(&["graph", &trace]));
     let svg = fs::read_to_string(&picture).expect("a picture");
     assert_eq!(svg, format!("<svg -Tsvg>\n{text}"));
-    let again = fdr(&["graph", "-o", &picture, &trace]);
-    assert_eq!(again.status.code(), Some(2));
-    assert!(stderr(&again).contains("exists; --force"), "{again:?}");
+    assert_refused(&["graph", "-o", &picture, &trace], "exists; --force");
     fs::remove_file(&picture).expect("removed");
     for (lines, wanted) in [
         (
@@ -104,13 +96,10 @@ fn graphviz_draws_the_picture_of_the_text() {
     ] {
         let failed = draw(&path_with(&folder, "dot", lines));
         assert_eq!(failed.status.code(), Some(2), "{failed:?}");
-        assert!(stderr(&failed).contains(wanted), "{failed:?}");
+        assert_contains(stderr(&failed), wanted);
         assert!(!Path::new(&picture).exists(), "{lines}");
     }
     let missing = draw(OsStr::new("/nowhere"));
     assert_eq!(missing.status.code(), Some(2), "{missing:?}");
-    assert!(
-        stderr(&missing).contains("install Graphviz, or write the text"),
-        "{missing:?}"
-    );
+    assert_contains(stderr(&missing), "install Graphviz, or write the text");
 }

@@ -2,9 +2,12 @@
 
 use std::fs;
 
-use fdr_formats::{Thread, ThreadId, TraceInfo};
+use fdr_formats::TraceInfo;
 
-use crate::common::{Folder, answer, calls, fdr, functions, json, small, stderr, write};
+use crate::common::{
+    Folder, answer, assert_contains, assert_documented, assert_refused, fdr, functions, in_folder,
+    json, small, stderr, write_thread,
+};
 
 /// 93 calls of 1 ms and 7 of 40 ms, give or take a little, on one thread.
 fn two_groups(path: &str, name: &str) {
@@ -24,11 +27,7 @@ fn two_groups(path: &str, name: &str) {
         program: "groups".into(),
         ..TraceInfo::default()
     };
-    let thread = Thread {
-        id: ThreadId(7),
-        ..Thread::default()
-    };
-    write(path, &info, &[(thread, calls(&edges))]);
+    write_thread(path, &info, &edges);
 }
 
 #[test]
@@ -43,14 +42,10 @@ fn two_groups_of_calls_are_two_modes() {
         lines[1].contains("400 calls · min 1.000 ms · p50 1.0"),
         "{text}"
     );
-    assert!(
-        text.contains("two modes: 93 % about 1.0") && text.contains("ms, 7.0 % about 41."),
-        "{text}"
-    );
-    assert!(
-        text.contains(" 1.000 ms ") && text.contains("← p50"),
-        "{text}"
-    );
+    assert_contains(&text, "two modes: 93 % about 1.0");
+    assert_contains(&text, "ms, 7.0 % about 41.");
+    assert_contains(&text, " 1.000 ms ");
+    assert_contains(&text, "← p50");
     assert!(
         lines.iter().all(|line| line.chars().count() <= 80),
         "{text}"
@@ -69,10 +64,7 @@ fn two_groups_of_calls_are_two_modes() {
         (400, 400)
     );
     assert_eq!(function["modes"][1]["calls"], 28);
-    let documented = include_str!("../../docs/json.md");
-    for field in function["modes"][0].as_object().expect("an object").keys() {
-        assert!(documented.contains(&format!("`{field}`")), "{field}");
-    }
+    assert_documented(&function["modes"][0]);
 }
 
 #[test]
@@ -87,31 +79,31 @@ fn pictures_have_bars_and_escape_names() {
         "{svg}"
     );
     assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
-    assert!(svg.contains("&lt;script&gt;"), "{svg}");
+    assert_contains(&svg, "&lt;script&gt;");
     // A colour for each mode, and the percentiles.
-    assert!(svg.contains("#3b76b0") && svg.contains("#e08b27"), "{svg}");
-    assert!(svg.contains(">p50 1.0"), "{svg}");
-    let again = fdr(&["report", "--hist", "-o", &picture, &trace, "*"]);
-    assert_eq!(again.status.code(), Some(2));
-    assert!(stderr(&again).contains("exists; --force"), "{again:?}");
+    assert_contains(&svg, "#3b76b0");
+    assert_contains(&svg, "#e08b27");
+    assert_contains(&svg, ">p50 1.0");
+    assert_refused(
+        &["report", "--hist", "-o", &picture, &trace, "*"],
+        "exists; --force",
+    );
 }
 
 #[test]
 fn unknown_functions_suggest_the_nearest() {
-    let folder = Folder::new("hist-none");
-    let trace = folder.file("t.fdr");
-    small(&trace, &["app::run", "app::step"]);
+    let (_folder, trace) = in_folder("hist-none", "t.fdr", small);
     let output = fdr(&["report", "--hist", &trace, "app::rum"]);
     assert!(output.status.success(), "{output:?}");
     let wanted = "FUNCTION matches none of 2 called functions; the nearest: app::run";
-    assert!(stderr(&output).contains(wanted), "{output:?}");
+    assert_contains(stderr(&output), wanted);
     // Three calls are too few for modes. A window leaves calls out.
     let all = answer(&["report", "--hist", &trace, "app::*"]);
     assert!(
         all.starts_with("app::step\n  3 calls · min 100 ns"),
         "{all}"
     );
-    assert!(all.contains("too few calls to tell modes"), "{all}");
+    assert_contains(&all, "too few calls to tell modes");
     let some = answer(&["report", "--hist", "-t", "main", &trace, "app::step"]);
     assert!(
         some.starts_with("app::step\n  2 calls · min 200 ns"),

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Folder, command, contents, fdr, golden, stderr};
+use crate::common::{
+    Folder, assert_contains, assert_refused, command, contents, fdr, golden, stderr,
+};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -141,7 +143,7 @@ fn cut_off_clients_leave_what_they_sent() {
         let (code, text) = listener.end();
         assert_eq!(code, Some(1), "{text}");
         assert_eq!(fs::read(&file).unwrap(), trace()[..bytes]);
-        assert!(text.contains("the trace is damaged in"), "{text}");
+        assert_contains(&text, "the trace is damaged in");
     }
     assert_eq!(contents(folder.path()), ["half", "header"]);
 }
@@ -158,7 +160,7 @@ fn piped_input_that_is_no_trace_stays() {
     drop(stdin);
     let (code, text) = listener.end();
     assert_eq!(code, Some(1));
-    assert!(text.contains("not a trace file that fdr knows"), "{text}");
+    assert_contains(&text, "not a trace file that fdr knows");
     assert_eq!(fs::read(&file).unwrap(), OTHER);
 }
 
@@ -174,10 +176,9 @@ fn a_program_that_listens_is_waited_for() {
         .port();
     let address = format!("tcp-listen://127.0.0.1:{port}");
     let mut listener = Listener::start(&[&address, "-o", &file], Stdio::null());
-    assert!(
-        listener
-            .line()
-            .contains("waiting for a program with FDR_OUT=tcp-listen://")
+    assert_contains(
+        listener.line(),
+        "waiting for a program with FDR_OUT=tcp-listen://",
     );
     let program = TcpListener::bind(("127.0.0.1", port)).unwrap();
     let (mut stream, _) = program.accept().unwrap();
@@ -247,11 +248,9 @@ fn a_socket_is_made_and_removed() {
         );
         let mode = fs::metadata(&socket).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        let second = fdr(&["listen", &address, "-o", &folder.file("y")]);
-        assert_eq!(second.status.code(), Some(2));
-        assert!(
-            stderr(&second).contains("another program listens there"),
-            "{second:?}"
+        assert_refused(
+            &["listen", &address, "-o", &folder.file("y")],
+            "another program listens there",
         );
         let mut stream = UnixStream::connect(&socket).unwrap();
         stream.write_all(bytes).unwrap();
@@ -331,10 +330,7 @@ fn signals_end_listen_and_keep_the_trace() {
         listener.signal(signal);
         let (code, text) = listener.end();
         assert_eq!(code, Some(1), "{text}");
-        assert!(
-            text.contains("ended by a signal; what came is kept"),
-            "{text}"
-        );
+        assert_contains(&text, "ended by a signal; what came is kept");
         assert_eq!(fs::read(&file).unwrap(), trace()[..200]);
         assert_eq!(contents(folder.path()), ["app.fdr"]);
     }
@@ -384,10 +380,7 @@ fn a_limit_is_kept_to_the_byte() {
     stream.write_all(&trace()).unwrap();
     let (code, text) = listener.end();
     assert_eq!(code, Some(1));
-    assert!(
-        text.contains("the most that is taken is reached (--max-size)"),
-        "{text}"
-    );
+    assert_contains(&text, "the most that is taken is reached (--max-size)");
     assert_eq!(fs::read(&file).unwrap(), trace()[..100]);
 }
 
@@ -406,10 +399,7 @@ fn a_full_disk_keeps_what_came() {
     let _ = child.stdin.take().unwrap().write_all(&vec![7; 300_000]);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(
-        stderr(&output).contains("no more can be written: File too large"),
-        "{output:?}"
-    );
+    assert_contains(stderr(&output), "no more can be written: File too large");
     let bytes = fs::read(&file).unwrap();
     assert!(!bytes.is_empty() && bytes.len() <= 1024 && bytes.iter().all(|&byte| byte == 7));
 }
@@ -443,9 +433,7 @@ fn what_cannot_be_is_refused_before_anybody_comes() {
         ),
         ("tcp://127.0.0.1:0", "/no/such/folder/x", "No such file"),
     ] {
-        let output = fdr(&["listen", address, "-o", output]);
-        assert_eq!(output.status.code(), Some(2), "{address}: {output:?}");
-        assert!(stderr(&output).contains(message), "{address}: {output:?}");
+        assert_refused(&["listen", address, "-o", output], message);
     }
     assert_eq!(contents(folder.path()), ["there"]);
     assert_eq!(fs::read(folder.file("there")).unwrap(), b"mine");

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use nix::sys::signal::Signal;
 
-use crate::common::{Folder, contents};
+use crate::common::{Folder, assert_contains, contents};
 use crate::listen::{Listener, send, trace};
 
 /// What strangers may send: nothing, too few bytes to know the format, or bytes of another protocol.
@@ -53,11 +53,8 @@ fn bytes_of_a_stranger_do_not_end_it() {
     whole.unwrap();
     let (code, text) = listener.end();
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("nothing came\n"), "{text}");
-    assert!(
-        text.contains("what came is no trace, and is not kept\n"),
-        "{text}"
-    );
+    assert_contains(&text, "nothing came\n");
+    assert_contains(&text, "what came is no trace, and is not kept\n");
     assert_eq!(fs::read(&file).unwrap(), trace());
 }
 

@@ -6,10 +6,13 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::process::Command;
 
-use crate::common::{self, Folder, answer, calls, functions, golden, json, write};
+use crate::common::{
+    self, Folder, answer, assert_contains, calls, functions, golden, info, json, thread, write,
+    write_thread,
+};
 use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::xray::{Version, XrayWriter};
-use fdr_formats::{Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Function, FunctionId, Mark, Sink, Ticks, TraceInfo};
 
 /// Every llvm-xray that is tried.
 const READERS: [&str; 2] = ["llvm-xray-14", "llvm-xray-19"];
@@ -123,10 +126,7 @@ fn a_snapshot_is_counted_alike() {
     let folder = Folder::new("snapshot");
     let trace = folder.file("t.fdr");
     let edges = calls(&[(10, -2), (20, 1), (30, 1), (40, -1), (50, 3), (60, 3)]);
-    let thread = Thread {
-        id: ThreadId(7),
-        ..Thread::default()
-    };
+    let thread = thread(7, "");
     write(&trace, &TraceInfo::default(), &[(thread, edges)]);
     assert_eq!(our_counts(&trace), BTreeMap::from([(1, 2), (2, 1), (3, 2)]));
     for reader in readers() {
@@ -166,11 +166,7 @@ fn names_come_through_the_map() {
         .zip(1..)
         .flat_map(|(&id, at)| [(at * 100, id), (at * 100 + 50, -id)])
         .collect();
-    let thread = Thread {
-        id: ThreadId(7),
-        ..Thread::default()
-    };
-    write(&trace, &info, &[(thread, calls(&edges))]);
+    write_thread(&trace, &info, &edges);
     assert_eq!(answer(&["convert", "--to", "map", &trace, "-o", &map]), "");
     for reader in readers() {
         let accounts = account(reader, &trace, Some(&map));
@@ -202,10 +198,7 @@ fn names_come_through_the_map() {
 
 /// A trace with a note of each kind among its calls.
 fn with_notes(trace: &str, version: Version) {
-    let info = TraceInfo {
-        functions: functions(&["app::outer", "app::inner"]),
-        ..TraceInfo::default()
-    };
+    let info = info(&["app::outer", "app::inner"]);
     let value = FieldValue::Text(b"a text", 6);
     let field = Field {
         name: 2,
@@ -249,10 +242,7 @@ fn with_notes(trace: &str, version: Version) {
     let options = options.read(true).write(true).create(true).truncate(true);
     let file = options.open(trace).expect("a file");
     let mut writer = XrayWriter::new(&file, version, &info).expect("a writer");
-    writer.thread(&Thread {
-        id: ThreadId(7),
-        ..Thread::default()
-    });
+    writer.thread(&thread(7, ""));
     writer.calls(&calls(&[(100, 1)]));
     for (note, time) in notes.iter().zip((200..).step_by(100)) {
         let body = note.encode().expect("a note within bounds");
@@ -293,7 +283,7 @@ fn llvm_xray_skips_notes_and_fdr_keeps_them() {
                 "fdr arguments: app::inner  app::inner=\"a text\"\n",
                 "fdr thread state: blocked (lock)  object=0x10  holder=8 in app::inner  waited=3 ticks\n",
             ] {
-                assert!(records.contains(note), "{note}: {records}");
+                assert_contains(&records, note);
             }
         }
         // There and back.
@@ -315,7 +305,7 @@ fn llvm_xray_skips_notes_and_fdr_keeps_them() {
             assert_eq!(notes(&trace), notes(&back), "{format}");
         }
         let output = common::fdr(&["convert", &trace, "--to", "tcstate", "-o", &other]);
-        assert!(common::stderr(&output).contains("4 notes"), "{output:?}");
+        assert_contains(common::stderr(&output), "4 notes");
     }
 }
 
@@ -325,19 +315,8 @@ fn a_map_of_a_hundred_thousand_functions_loads() {
     let (trace, map) = (folder.file("t.fdr"), folder.file("map.elf"));
     let names: Vec<String> = (1..=100_000).map(|id| format!("app::step_{id}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let info = TraceInfo {
-        functions: functions(&names),
-        ..TraceInfo::default()
-    };
-    let thread = Thread {
-        id: ThreadId(7),
-        ..Thread::default()
-    };
-    write(
-        &trace,
-        &info,
-        &[(thread, calls(&[(1, 99_999), (5, -99_999)]))],
-    );
+    let info = info(&names);
+    write_thread(&trace, &info, &[(1, 99_999), (5, -99_999)]);
     answer(&["convert", "--to", "map", &trace, "-o", &map]);
     for reader in readers() {
         let accounts = account(reader, &trace, Some(&map));
@@ -357,9 +336,12 @@ fn what_cannot_be_mapped_is_reported() {
         &folder.file("map.elf"),
     ]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(common::stderr(&output).contains("v3-std.fdr: the trace has no names of functions"));
+    assert_contains(
+        common::stderr(&output),
+        "v3-std.fdr: the trace has no names of functions",
+    );
     let trace = folder.file("t.fdr");
-    common::small(&trace, &["a", "b"]);
+    common::small_named(&trace, &["a", "b"]);
     let before = std::fs::read(&trace).unwrap();
     assert_eq!(
         common::fdr(&["convert", "--to", "map", &trace, "-o", &trace])

@@ -5,19 +5,16 @@ use std::fs::{self, File};
 use std::process::Stdio;
 
 use crate::common::{
-    Folder, answer, calls, command, fdr, functions, small, stderr, stdout, with_short_calls, write,
+    Folder, answer, assert_contains, assert_lacks, calls, command, fdr, functions, in_folder, info,
+    small, stderr, stdout, thread, with_short_calls, write,
 };
 use fdr_formats::model::FunctionTotals;
-use fdr_formats::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{FunctionId, Thread, Ticks, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
 
-fn thread(id: u64) -> Thread {
-    Thread {
-        id: ThreadId(id),
-        name: format!("worker-{id}"),
-        ..Thread::default()
-    }
+fn worker(id: u64) -> Thread {
+    thread(id, &format!("worker-{id}"))
 }
 
 #[test]
@@ -46,10 +43,10 @@ fn unusable_arguments_are_explained_once() {
     let traces = folder.path().join("traces");
     fs::create_dir(&traces).unwrap();
     for name in ["1.fdr", "2.fdr", "3.fdr"] {
-        small(traces.join(name).to_str().unwrap(), NAMES);
+        small(traces.join(name).to_str().unwrap());
     }
     let (traces, trace) = (traces.to_str().unwrap(), folder.file("t.fdr"));
-    small(&trace, NAMES);
+    small(&trace);
     let empty = folder.file("empty.fdr");
     fs::write(&empty, b"").unwrap();
     let one = "fdr: -o - takes one trace at a time\n";
@@ -90,9 +87,7 @@ fn unusable_arguments_are_explained_once() {
 
 #[test]
 fn standard_input_has_a_name() {
-    let folder = Folder::new("standard-input");
-    let trace = folder.file("t.fdr");
-    small(&trace, NAMES);
+    let (_folder, trace) = in_folder("standard-input", "t.fdr", small);
     let feed = |words: &[&str], from: &str| {
         let input = Stdio::from(File::open(from).unwrap());
         command().args(words).stdin(input).output().unwrap()
@@ -116,15 +111,14 @@ fn just_entered_calls_have_no_time() {
     let folder = Folder::new("just-entered");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
-        functions: functions(NAMES),
         reason: "exit".into(),
-        ..TraceInfo::default()
+        ..info(NAMES)
     };
     let open = [(1000, 1), (5000, 2)];
     write(
         &trace,
         &info,
-        &[(thread(7), calls(&open)), (thread(8), calls(&open[..1]))],
+        &[(worker(7), calls(&open)), (worker(8), calls(&open[..1]))],
     );
     let report = answer(&["report", &trace]);
     let line = report.lines().nth(1).unwrap();
@@ -137,7 +131,7 @@ fn just_entered_calls_have_no_time() {
         ..info
     };
     let later = folder.file("later.fdr");
-    write(&later, &known, &[(thread(7), calls(&open))]);
+    write(&later, &known, &[(worker(7), calls(&open))]);
     let report = answer(&["report", &later]);
     let line = report.lines().nth(1).unwrap();
     assert_eq!(line, "open at exit: app::step in worker-7 for 4.000 µs");
@@ -148,12 +142,11 @@ fn times_up_to_the_last_record_are_minimums() {
     let folder = Folder::new("least");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
-        functions: functions(NAMES),
         reason: "exit".into(),
-        ..TraceInfo::default()
+        ..info(NAMES)
     };
     let open = [(1000, 1), (5000, 2), (8000, -2)];
-    write(&trace, &info, &[(thread(7), calls(&open))]);
+    write(&trace, &info, &[(worker(7), calls(&open))]);
     let report = answer(&["report", &trace]);
     let line = report.lines().nth(1).unwrap();
     assert_eq!(
@@ -168,25 +161,24 @@ fn cut_files_end_calls_before_the_dump() {
     let folder = Folder::new("cut-off");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
-        functions: functions(NAMES),
         reason: "exit".into(),
         end: Some(Ticks(1_000_000_000)),
-        ..TraceInfo::default()
+        ..info(NAMES)
     };
     let mut edges = vec![(1, 1)];
     for nth in 0..1000 {
         edges.extend([(10 + nth * 10, 2), (15 + nth * 10, -2)]);
     }
     edges.push((20_000, -1));
-    write(&trace, &info, &[(thread(7), calls(&edges))]);
+    write(&trace, &info, &[(worker(7), calls(&edges))]);
     let whole = fs::read(&trace).unwrap();
     let cut = folder.file("cut.fdr");
     fs::write(&cut, &whole[..whole.len() - 4000]).unwrap();
     let report = answer(&["report", &cut]);
-    assert!(!report.contains("open at exit"), "{report}");
-    assert!(report.contains("entry without an exit"), "{report}");
+    assert_lacks(&report, "open at exit");
+    assert_contains(&report, "entry without an exit");
     let flame = answer(&["flame", &cut]);
-    assert!(!flame.contains("[open]"), "{flame}");
+    assert_lacks(&flame, "[open]");
     let outer = flame.lines().next().unwrap();
     let own: u64 = outer.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(own < 20_000, "{flame}");
@@ -197,16 +189,15 @@ fn dump_numbers_stand_apart_from_panic_messages() {
     let folder = Folder::new("dump-number");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
-        functions: functions(NAMES),
         reason: "panic in thread 7 (worker-7) at src/main.rs:1:1: the index is 1".into(),
         dump: Some(2),
-        ..TraceInfo::default()
+        ..info(NAMES)
     };
-    write(&trace, &info, &[(thread(7), calls(&[(1, 1), (9, -1)]))]);
+    write(&trace, &info, &[(worker(7), calls(&[(1, 1), (9, -1)]))]);
     let text = answer(&["info", &trace]);
     let wanted =
         "written    dump 2, panic in thread 7 (worker-7) at src/main.rs:1:1: the index is 1\n";
-    assert!(text.contains(wanted), "{text}");
+    assert_contains(&text, wanted);
 }
 
 #[test]
@@ -215,11 +206,9 @@ fn a_state_without_times_counts_steps() {
     let text = answer(&["state", "--at", "+5ns", trace]);
     let head = "step 5 of 11: the trace has the order of its calls, and no times\n";
     assert!(text.starts_with(head), "{text}");
-    assert!(
-        text.contains("  outer  for ") && text.contains(" step"),
-        "{text}"
-    );
-    assert!(!text.contains(" ns"), "{text}");
+    assert_contains(&text, "  outer  for ");
+    assert_contains(&text, " step");
+    assert_lacks(&text, " ns");
 }
 
 #[test]
@@ -227,9 +216,8 @@ fn calls_open_at_window_ends_are_not_final() {
     let folder = Folder::new("window-end");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
-        functions: functions(NAMES),
         reason: "exit".into(),
-        ..TraceInfo::default()
+        ..info(NAMES)
     };
     let edges = [(1000, 1), (5000, 2), (8000, -2), (9000, -1)];
     for end in [None, Some(Ticks(9000))] {
@@ -238,16 +226,17 @@ fn calls_open_at_window_ends_are_not_final() {
             ..info.clone()
         };
         let _ = fs::remove_file(&trace);
-        write(&trace, &info, &[(thread(7), calls(&edges))]);
+        write(&trace, &info, &[(worker(7), calls(&edges))]);
         let open = "at the end of the window: app::step in worker-7 for 2.000 µs";
         let report = answer(&["report", "--until", "6us", &trace]);
         assert_eq!(report.lines().nth(1), Some(&*format!("open {open}")));
-        assert!(
-            answer(&["info", "--until", "6us", &trace]).contains(&format!("open       {open}\n"))
+        assert_contains(
+            answer(&["info", "--until", "6us", &trace]),
+            &format!("open       {open}\n"),
         );
         let flame = answer(&["flame", "--until", "6us", &trace]);
         assert_eq!(flame, "app::run 4000\napp::run;app::step 2000\n");
-        assert!(!answer(&["report", &trace]).contains("open at"));
+        assert_lacks(answer(&["report", &trace]), "open at");
     }
 }
 
@@ -256,19 +245,16 @@ fn tiny_clock_errors_are_not_shown_as_zero() {
     let folder = Folder::new("small-error");
     let clock_of = |error_ppm: f64| {
         let trace = folder.file("t.fdr");
-        let mut info = TraceInfo {
-            functions: functions(NAMES),
-            ..TraceInfo::default()
-        };
+        let mut info = info(NAMES);
         info.clock.error_ppm = Some(error_ppm);
-        write(&trace, &info, &[(thread(7), calls(&[(1, 1), (9, -1)]))]);
+        write(&trace, &info, &[(worker(7), calls(&[(1, 1), (9, -1)]))]);
         let text = answer(&["info", &trace]);
         let clock = text.lines().find(|line| line.starts_with("clock"));
         clock.unwrap().to_owned()
     };
-    assert!(clock_of(0.02).contains("MHz, error < 0.1 ppm"));
-    assert!(clock_of(0.05).contains("MHz ± 0.1 ppm"));
-    assert!(clock_of(0.0).contains("MHz ± 0.0 ppm"));
+    assert_contains(clock_of(0.02), "MHz, error < 0.1 ppm");
+    assert_contains(clock_of(0.05), "MHz ± 0.1 ppm");
+    assert_contains(clock_of(0.0), "MHz ± 0.0 ppm");
 }
 
 #[test]
@@ -281,16 +267,13 @@ fn times_have_units_and_many_traces_need_folders() {
     };
     let file = refused(&["dump", "--every", "1s", "-o", "x.fdr", &process]);
     let wanted = "with --every there are several traces: name a folder, as x.fdr/";
-    assert!(file.contains(wanted), "{file}");
+    assert_contains(&file, wanted);
     let pause = refused(&["dump", "--every", "0.5ms", &process]);
-    assert!(pause.contains("it must be 1ms or more"), "{pause}");
+    assert_contains(&pause, "it must be 1ms or more");
     let pause = refused(&["dump", "--every", "soon", &process]);
-    assert!(pause.contains("not a length of time, as 10"), "{pause}");
+    assert_contains(&pause, "not a length of time, as 10");
     let address = refused(&["listen", "tcp:127.0.0.1:7", "-o", "x"]);
-    assert!(
-        address.contains("two slashes are missing: tcp://127.0.0.1:7"),
-        "{address}"
-    );
+    assert_contains(&address, "two slashes are missing: tcp://127.0.0.1:7");
 }
 
 /// A run of 1,000 steps, of which the records of one are left. Most were only counted. `app::run` is open.
@@ -316,7 +299,7 @@ fn whole_run(path: &str) {
     };
     let thread = Thread {
         totals: vec![totals(2, 100, 900), totals(3, 50, 0)],
-        ..thread(7)
+        ..worker(7)
     };
     let edges = [(1000, 1), (5000, 2), (5300, -2)];
     write(path, &info, &[(thread, calls(&edges))]);
@@ -345,10 +328,8 @@ fn whole_run_figures_are_labelled() {
         assert!(table.contains(note), "{note}: {report}");
     }
     let window = answer(&["report", "--window", &trace]);
-    assert!(
-        !window.contains("whole run") && window.contains(" min "),
-        "{window}"
-    );
+    assert_lacks(&window, "whole run");
+    assert_contains(&window, " min ");
     let sorted = fdr(&["report", "--sort", "min", &trace]);
     let wanted = "fdr: --sort min: figures of the whole run have no min, so rows are in the order of names; \
                 --window has it\n";
@@ -372,24 +353,20 @@ fn whole_run_figures_are_labelled() {
 
 #[test]
 fn selections_count_their_short_calls() {
-    let folder = Folder::new("short-part");
-    let trace = folder.file("t.fdr");
-    with_short_calls(&trace);
+    let (_folder, trace) = in_folder("short-part", "t.fdr", with_short_calls);
     let whole = answer(&["info", &trace]);
     let wanted = "short      50 calls left no records in the whole run; the threshold in this trace is 40 ns\n";
-    assert!(whole.contains(wanted), "{whole}");
+    assert_contains(&whole, wanted);
     let part = answer(&["info", "--function", "app::step", &trace]);
     let wanted = "short      7 calls left no records; the threshold in this trace is 40 ns\n";
-    assert!(part.contains(wanted), "{part}");
+    assert_contains(&part, wanted);
     let report = answer(&["report", "--function", "app::step", &trace]);
-    assert!(
-        report.contains(
-            "\nshort: 7 calls left no records (FDR_KEEP), and are in no row; their 21 ns"
-        ),
-        "{report}"
+    assert_contains(
+        &report,
+        "\nshort: 7 calls left no records (FDR_KEEP), and are in no row; their 21 ns",
     );
     let none = answer(&["report", "--function", "app::none", &trace]);
-    assert!(!none.contains("short:"), "{none}");
+    assert_lacks(&none, "short:");
 }
 
 #[test]

@@ -3,14 +3,14 @@
 use std::fs::File;
 use std::time::{Duration, SystemTime};
 
-use crate::common::{Folder, answer, command, fdr, goldens, small, stderr, stdout};
+use crate::common::{
+    Folder, answer, assert_contains, command, fdr, goldens, in_folder, small, stderr, stdout,
+};
 use crate::slow::held_up;
 
 #[test]
 fn a_trace_alone_is_one_screen() {
-    let folder = Folder::new("overview");
-    let trace = folder.file("t.fdr");
-    held_up(&trace);
+    let (folder, trace) = in_folder("overview", "t.fdr", held_up);
     let text = answer(&[&trace]);
     assert_eq!(text, answer(&["overview", &trace]));
     for words in [
@@ -23,16 +23,16 @@ Slow calls:
   901.0 µs app::handle: 100.0 % of the excess is in app::lock itself, because the thread waited",
         "\nNext:\n  fdr report ",
     ] {
-        assert!(text.contains(words), "{words}: {text}");
+        assert_contains(&text, words);
     }
     assert!(text.lines().count() <= 24, "{text}");
     // With options it is the report.
     let report = answer(&[&trace, "--limit", "1"]);
     assert_eq!(report, answer(&["report", "--limit", "1", &trace]));
     let usual = folder.file("usual.fdr");
-    small(&usual, &["app::run", "app::step"]);
+    small(&usual);
     let text = answer(&[&usual]);
-    assert!(text.contains("\nNo call is far slower than"), "{text}");
+    assert_contains(&text, "\nNo call is far slower than");
     // Damage is reported once.
     let bytes = std::fs::read(&trace).expect("a trace");
     let cut = folder.file("cut.fdr");
@@ -46,7 +46,7 @@ Slow calls:
     // A trace of another program's format.
     let heph = goldens().into_iter().find(|(format, _)| *format == "heph");
     let text = answer(&[&heph.expect("a golden file").1]);
-    assert!(text.contains("Heph"), "{text}");
+    assert_contains(&text, "Heph");
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn without_a_name_the_newest_trace_is_read() {
     let folder = Folder::new("newest");
     let names = ["old.fdr", "new.fdr", "older.fdr"].map(|name| folder.file(name));
     for (name, age) in names.iter().zip([20, 10, 30]) {
-        small(name, &["app::run", "app::step"]);
+        small(name);
         let file = File::options().write(true).open(name).expect("a file");
         let written = SystemTime::now() - Duration::from_secs(age);
         file.set_modified(written).expect("a time");
@@ -75,8 +75,5 @@ fn without_a_name_the_newest_trace_is_read() {
     let output = tool.arg("report").current_dir(empty.path()).output();
     let output = output.expect("fdr runs");
     assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("there is no trace in this folder"),
-        "{output:?}"
-    );
+    assert_contains(stderr(&output), "there is no trace in this folder");
 }

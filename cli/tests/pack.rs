@@ -5,8 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{
-    Folder, answer, assert_damaged_from_the_beginning, assert_read_to_the_damage, command,
-    contents, fdr, figures, goldens, rich, small, stderr, stdout,
+    Folder, answer, assert_contains, assert_damaged_from_the_beginning, assert_read_to_the_damage,
+    assert_refused, command, contents, fdr, figures, goldens, in_folder, rich, rich_at, small,
+    small_named, stderr, stdout,
 };
 
 /// Packs with the tool and gives the new file's path.
@@ -90,9 +91,9 @@ fn golden_traces_come_back_byte_for_byte() {
 
 #[test]
 fn every_command_reads_a_packed_trace() {
-    let folder = Folder::new("packed-commands");
-    let trace = folder.file("rich.fdr");
-    rich(&trace, 2_000_000_000);
+    let (folder, trace) = in_folder("packed-commands", "rich.fdr", |path| {
+        rich_at(path, 2_000_000_000)
+    });
     let packed = pack(&trace, &folder);
     for words in [
         &["info"][..],
@@ -152,9 +153,7 @@ fn a_packed_ring_is_recovered_as_it_is() {
     let cut = folder.file("cut.fdr-ring.zst");
     let whole = fs::read(&packed).unwrap();
     fs::write(&cut, &whole[..whole.len() - 1]).unwrap();
-    let output = fdr(&["dump", "-q", "--remove", "--force", &cut]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(stderr(&output).contains("fdr unpack"), "{output:?}");
+    assert_refused(&["dump", "-q", "--remove", "--force", &cut], "fdr unpack");
     assert!(Path::new(&cut).exists());
     // One that is whole is not known to be dead: it stays until that is asked for.
     answer(&["dump", "-q", "--remove", "--force", &packed]);
@@ -165,15 +164,13 @@ fn a_packed_ring_is_recovered_as_it_is() {
 fn names_and_refusals() {
     let folder = Folder::new("packed-names");
     let (first, second) = (folder.file("one.fdr"), folder.file("two.fdr"));
-    small(&first, &["app::run", "app::step"]);
-    small(&second, &["app::run", "app::step"]);
+    small(&first);
+    small(&second);
     let result = fdr(&["pack", &first, &second, "--level", "19"]);
     assert!(result.status.success());
     let head = format!("fdr: {first}.zst: ");
-    assert!(
-        stderr(&result).starts_with(&head) && stderr(&result).contains(" : 1\n"),
-        "{result:?}"
-    );
+    assert!(stderr(&result).starts_with(&head), "{result:?}");
+    assert_contains(stderr(&result), " : 1\n");
     assert_eq!(
         contents(folder.path()),
         ["one.fdr", "one.fdr.zst", "two.fdr", "two.fdr.zst"]
@@ -211,9 +208,7 @@ fn names_and_refusals() {
         ),
     ];
     for (words, why) in refused {
-        let output = fdr(words);
-        assert_eq!(output.status.code(), Some(2), "{words:?}: {output:?}");
-        assert!(stderr(&output).contains(why), "{words:?}: {output:?}");
+        assert_refused(words, why);
     }
     assert_eq!(
         fdr(&["pack", "--level", "20", &first]).status.code(),
@@ -223,7 +218,7 @@ fn names_and_refusals() {
     let odd = folder.file("odd");
     fs::rename(&packed, &odd).unwrap();
     assert_eq!(figures(&odd), figures(&second));
-    assert!(stderr(&fdr(&["unpack", &odd])).contains("-o FILE gives a name"));
+    assert_contains(stderr(&fdr(&["unpack", &odd])), "-o FILE gives a name");
     answer(&["unpack", "-q", &odd, "-o", &folder.file("back")]);
     assert!(bytes(&folder.file("back")) == bytes(&first));
     let piped = folder.file("piped.zst");
@@ -241,15 +236,10 @@ fn names_and_refusals() {
 fn names_with_trailing_slash_are_folders() {
     let folder = Folder::new("packed-slash");
     let (trace, odd) = (folder.file("one.fdr"), folder.file("odd"));
-    small(&trace, &["app::run"]);
+    small_named(&trace, &["app::run"]);
     fs::write(&odd, fdr(&["pack", "-q", "-o", "-", &trace]).stdout).unwrap();
     let new = folder.file("new/");
-    let output = fdr(&["unpack", &odd, "-o", &new]);
-    assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(
-        stderr(&output).contains("-o FILE gives a name"),
-        "{output:?}"
-    );
+    assert_refused(&["unpack", &odd, "-o", &new], "-o FILE gives a name");
     assert_eq!(contents(folder.path()), ["odd", "one.fdr"]);
     let named = folder.file("odd.zst");
     fs::rename(&odd, &named).unwrap();
@@ -261,7 +251,7 @@ fn names_with_trailing_slash_are_folders() {
 fn folders_are_packed_beside_themselves() {
     let folder = Folder::new("packed-here");
     let (trace, ctf) = (folder.file("one.fdr"), folder.file("app.ctf"));
-    small(&trace, &["app::run"]);
+    small_named(&trace, &["app::run"]);
     answer(&["convert", "-q", &trace, "--to", "ctf", "-o", &ctf]);
     let files = contents(Path::new(&ctf));
     let here = |words: &[&str]| {
@@ -276,10 +266,7 @@ fn folders_are_packed_beside_themselves() {
     for output in ["x.tar.zst", "./x.tar.zst", "../app.ctf/x.tar.zst"] {
         let output = here(&["pack", "-o", output, "."]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(
-            stderr(&output).contains("-o gives another place"),
-            "{output:?}"
-        );
+        assert_contains(stderr(&output), "-o gives another place");
     }
     assert_eq!(contents(Path::new(&ctf)), files);
     // Through a link it is called as the link.
@@ -306,9 +293,7 @@ fn folders_are_packed_beside_themselves() {
 
 #[test]
 fn cut_files_are_read_and_flips_reported() {
-    let folder = Folder::new("packed-damaged");
-    let trace = folder.file("t.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("packed-damaged", "t.fdr", rich);
     let packed = fs::read(pack(&trace, &folder)).unwrap();
     // Two frames, of which the second is cut: the first is intact.
     let whole = fs::read(&trace).unwrap();
@@ -331,7 +316,10 @@ fn cut_files_are_read_and_flips_reported() {
         &["convert", "--to", "heph", "--force"],
     ];
     assert_read_to_the_damage(&cut, &format!("{begin}: "), &commands);
-    assert!(stderr(&fdr(&["report", &cut])).contains(": the trace is damaged in "));
+    assert_contains(
+        stderr(&fdr(&["report", &cut])),
+        ": the trace is damaged in ",
+    );
     let unpacked = fdr(&["unpack", &cut]);
     assert_eq!(unpacked.status.code(), Some(1), "{unpacked:?}");
     let intact = fs::read(folder.file("cut.fdr")).unwrap();
@@ -362,11 +350,8 @@ fn a_bomb_is_reported_and_leaves_nothing() {
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let error = stderr(&output);
-        assert!(
-            error.contains("that unpack into more than 2.0 GiB"),
-            "{error}"
-        );
-        assert!(error.contains("--any-size"), "{error}");
+        assert_contains(error, "that unpack into more than 2.0 GiB");
+        assert_contains(error, "--any-size");
     }
     assert_eq!(contents(folder.path()), ["bomb.fdr.zst"]);
     assert_eq!(contents(temporary.path()), [""; 0]);
@@ -374,9 +359,7 @@ fn a_bomb_is_reported_and_leaves_nothing() {
 
 #[test]
 fn unwritable_outputs_are_named() {
-    let folder = Folder::new("packed-full");
-    let trace = folder.file("t.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("packed-full", "t.fdr", rich);
     let packed = pack(&trace, &folder);
     let out = folder.file("out.fdr");
     // 512 bytes or 1 KiB, as the shell likes.
@@ -400,7 +383,7 @@ fn what_is_unpacked_for_reading_is_gone_afterwards() {
     let folder = Folder::new("packed-temporary");
     let temporary = Folder::new("packed-temporary-files");
     let trace = folder.file("t.fdr");
-    rich(&trace, 1_000_000_000);
+    rich(&trace);
     answer(&["convert", "-q", &trace, "--to", "ctf"]);
     let packed = [pack(&trace, &folder), pack(&folder.file("t.ctf"), &folder)];
     for packed in &packed {
@@ -417,10 +400,7 @@ fn what_is_unpacked_for_reading_is_gone_afterwards() {
         assert_eq!(contents(temporary.path()), [""; 0]);
         let output = run(Path::new("/no/such/folder"));
         assert_eq!(output.status.code(), Some(2));
-        assert!(
-            stderr(&output).contains("TMPDIR chooses another folder"),
-            "{output:?}"
-        );
+        assert_contains(stderr(&output), "TMPDIR chooses another folder");
     }
     assert_eq!(figures(&packed[1]), figures(&folder.file("t.ctf")));
 }

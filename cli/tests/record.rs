@@ -5,7 +5,9 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Output, Stdio};
 
-use crate::common::{self, Folder, command, golden, stderr, stdout};
+use crate::common::{
+    Folder, assert_contains, assert_lacks, command, golden, in_folder, small, stderr, stdout,
+};
 use fdr_formats::registry;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -169,9 +171,7 @@ fn traces_are_found_wherever_the_pattern_puts_them() {
 
 #[test]
 fn traces_of_every_format_are_found() {
-    let folder = Folder::new("formats");
-    let trace = folder.file("a.fdr");
-    common::small(&trace, &["app::run", "app::step"]);
+    let (folder, _) = in_folder("formats", "a.fdr", small);
     for target in registry::recorded() {
         // The format's own end is that of the default name; a folder is one trace.
         let options = ["--format", target.name];
@@ -228,10 +228,10 @@ fn a_stream_is_not_looked_for_on_disk() {
     ] {
         let output = record(&folder, options, "echo ran");
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-        assert!(stderr(&output).contains(message), "{output:?}");
+        assert_contains(stderr(&output), message);
     }
     let off = recorder_messages(&folder, &["-o", "tcp://a:1", "-f", "off"], "true");
-    assert!(off.contains("switches recording off"), "{off}");
+    assert_contains(&off, "switches recording off");
 }
 
 /// The messages after a script, on one line.
@@ -247,7 +247,7 @@ fn where_nothing_was_written_the_reasons_are_reported() {
     let folder = Folder::new("nothing");
     let text = recorder_messages(&folder, &[], "true");
     assert!(text.starts_with("fdr: no trace was written: "), "{text}");
-    assert!(text.contains("not built with the crate fdr"), "{text}");
+    assert_contains(&text, "not built with the crate fdr");
     for (options, off) in [
         (&["-f", ""][..], "--filter ''"),
         (&["-f", "off"], "--filter off"),
@@ -258,7 +258,7 @@ fn where_nothing_was_written_the_reasons_are_reported() {
         assert_eq!(text, expected);
     }
     let killed = recorder_messages(&folder, &[], "kill -KILL $$");
-    assert!(killed.contains("leaves its ring"), "{killed}");
+    assert_contains(&killed, "leaves its ring");
 }
 
 #[test]
@@ -302,13 +302,13 @@ fn a_ring_that_is_left_is_named() {
         let [first, second] = lines[..] else {
             panic!("{output:?}")
         };
-        assert!(first.contains("writes no trace at its end"), "{first}");
+        assert_contains(first, "writes no trace at its end");
         let named = format!("fdr: the ring of process 4294967295 was left; next: fdr dump {file}");
         assert_eq!(second, named);
-        assert!(!stderr(&output).contains("not built"), "{output:?}");
+        assert_lacks(stderr(&output), "not built");
     }
     // It was there before: nothing of this run.
-    assert!(recorder_messages(&folder, &[], "true").contains("not built"));
+    assert_contains(recorder_messages(&folder, &[], "true"), "not built");
 }
 
 #[test]
@@ -342,7 +342,7 @@ fn bad_settings_are_refused_before_the_run() {
     ] {
         let output = record(&folder, &[option, value], "echo ran");
         assert_eq!((output.status.code(), stdout(&output)), (Some(2), ""));
-        assert!(stderr(&output).contains(option), "{option}: {output:?}");
+        assert_contains(stderr(&output), option);
     }
     let output = record(
         &folder,

@@ -1,20 +1,19 @@
 //! `fdr replay`: what a person and a script get to see of the calls one by one.
 
+use fdr_formats::TraceInfo;
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note};
-use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 use crate::common::{
-    Folder, Item, answer, calls, event, fdr, functions, json, small, stderr, write, write_noted,
+    Folder, Item, answer, assert_contains, assert_documented, assert_lacks, assert_refused, calls,
+    event, functions, in_folder, json, small, small_named, thread, write, write_noted,
 };
 use crate::states;
 use crate::terminal::{on_terminal, width};
 
 #[test]
 fn calls_are_ordered_lines_below_their_callers() {
-    let folder = Folder::new("replay");
-    let trace = folder.file("t.fdr");
-    small(&trace, &["app::run", "app::step"]);
+    let (_folder, trace) = in_folder("replay", "t.fdr", small);
     assert_eq!(
         answer(&["replay", &trace]),
         "small (process 7) · 4 calls\n       \
@@ -25,32 +24,22 @@ fn calls_are_ordered_lines_below_their_callers() {
     );
     let each = answer(&["replay", "--each", &trace]);
     assert_eq!(each.lines().count(), 6, "{each}");
-    assert!(
-        each.contains("0.000000400     300 ns  main (7)      app::step\n"),
-        "{each}"
-    );
+    assert_contains(&each, "0.000000400     300 ns  main (7)      app::step\n");
     // Two of four, the nearest to the end.
     let last = answer(&["replay", "--around", "end", "-n", "2", &trace]);
     assert!(
         last.starts_with("small (process 7) · the nearest 2 calls, 2 more (--limit)\n"),
         "{last}"
     );
-    assert!(
-        last.contains("app::run") && last.contains("0.000000400"),
-        "{last}"
-    );
+    assert_contains(&last, "app::run");
+    assert_contains(&last, "0.000000400");
     // What the selection leaves out is not there; a part of a call says so.
     let part = answer(&["replay", "-t", "main", "--since", "+200ns", &trace]);
-    assert!(
-        part.contains("800 ns  main (7)  app::run   [began earlier]"),
-        "{part}"
-    );
-    assert!(!part.contains("worker"), "{part}");
-    let beyond = fdr(&["replay", "--around", "+1s", &trace]);
-    assert_eq!(beyond.status.code(), Some(2));
-    assert!(
-        stderr(&beyond).contains("+1s is not in the trace, which"),
-        "{beyond:?}"
+    assert_contains(&part, "800 ns  main (7)  app::run   [began earlier]");
+    assert_lacks(&part, "worker");
+    assert_refused(
+        &["replay", "--around", "+1s", &trace],
+        "+1s is not in the trace, which",
     );
 }
 
@@ -70,21 +59,16 @@ fn replay_json_has_each_call() {
         ["app::serve", "app::parse", "app::read", "app::parse"]
     );
     let read = &calls[2];
-    assert_eq!(
-        (&read["depth"], &read["start_ns"]),
-        (&1.into(), &1_000_000.into())
-    );
+    assert_eq!(read["depth"], 1);
+    assert_eq!(read["start_ns"], 1_000_000);
     assert_eq!(read["states"]["waiting_ns"], 80_000_000);
     assert_eq!(calls[1]["states"]["unknown_ns"], 50_000_000);
-    let documented = include_str!("../../docs/json.md");
     for value in [&document, read, &read["states"]] {
-        for field in value.as_object().expect("an object").keys() {
-            assert!(documented.contains(&format!("`{field}`")), "{field}");
-        }
+        assert_documented(value);
     }
     let lines = answer(&["replay", &trace]);
-    assert!(lines.contains("app::read   waiting 90 %\n"), "{lines}");
-    assert!(lines.contains("app::parse   ? 50 %\n"), "{lines}");
+    assert_contains(&lines, "app::read   waiting 90 %\n");
+    assert_contains(&lines, "app::parse   ? 50 %\n");
     // Of app::parse on the worker a half is not known, and the rest ran.
     let names = |words: &[&str]| -> Vec<String> {
         let document = json(&[&["replay", "--json"], words, &[&trace]].concat());
@@ -116,12 +100,10 @@ fn replay_json_has_each_call() {
         &trace,
     ]);
     assert_eq!(none["calls"].as_array().map(Vec::len), Some(0));
-    small(&trace, &["app::run", "app::step"]);
-    let unknown = fdr(&["replay", "--state", "waiting", &trace]);
-    assert_eq!(unknown.status.code(), Some(2));
-    assert!(
-        stderr(&unknown).contains("--state: the trace knows no states of its threads"),
-        "{unknown:?}"
+    small(&trace);
+    assert_refused(
+        &["replay", "--state", "waiting", &trace],
+        "--state: the trace knows no states of its threads",
     );
 }
 
@@ -133,11 +115,6 @@ fn the_panicked_thread_comes_first() {
         functions: functions(&["app::run", "app::step"]),
         reason: "panic in thread 8 (worker) at src/main.rs:7:9: no".into(),
         ..TraceInfo::default()
-    };
-    let thread = |id, name: &str| Thread {
-        id: ThreadId(id),
-        name: name.into(),
-        ..Thread::default()
     };
     let main = calls(&[(0, 1), (10, 2), (20, -2), (900, -1)]);
     let worker = calls(&[(100, 1), (200, 2), (300, -2), (800, 2)]);
@@ -164,19 +141,17 @@ fn the_panicked_thread_comes_first() {
         .expect("heads");
     let (first, second) = (heads.find("worker (8)"), heads.find("main (7)"));
     assert!(first.is_some() && first < second, "{screen}");
-    assert!(screen.contains("panic in thread 8"), "{screen}");
+    assert_contains(&screen, "panic in thread 8");
     // Those that were open have a mark, at the end of the column.
     let open = screen
         .lines()
         .filter(|line| line.trim_end().ends_with('!'))
         .count();
     assert_eq!(open, 2, "{screen}");
-    small(&trace, &["app::run", "app::step"]);
-    let none = fdr(&["replay", "--before-panic", &trace]);
-    assert_eq!(none.status.code(), Some(2));
-    assert!(
-        stderr(&none).contains("was written for no panic or crash"),
-        "{none:?}"
+    small(&trace);
+    assert_refused(
+        &["replay", "--before-panic", &trace],
+        "was written for no panic or crash",
     );
 }
 
@@ -184,7 +159,7 @@ fn the_panicked_thread_comes_first() {
 fn fitting_threads_stand_side_by_side() {
     let folder = Folder::new("replay-wide");
     let trace = folder.file("t.fdr");
-    small(
+    small_named(
         &trace,
         &[
             "\u{1b}[2Japp::run",
@@ -245,10 +220,7 @@ fn all_notes_stand_at_their_calls() {
         functions: all,
         ..TraceInfo::default()
     };
-    let thread = Thread {
-        id: ThreadId(7),
-        ..Thread::default()
-    };
+    let thread = thread(7, "");
     // Arguments and results have the time of the record before them.
     let items = vec![
         Item::Call(100, 1),
@@ -287,14 +259,11 @@ fn all_notes_stand_at_their_calls() {
     ] {
         let part = answer(&[&["replay"], arguments, &[trace.as_str()]].concat());
         assert_eq!(part.matches("* said").count(), 2, "{part}");
-        assert!(!part.contains("not shown"), "{part}");
+        assert_lacks(&part, "not shown");
     }
     let few = answer(&["replay", "-n", "1", &trace]);
     let shown = few.matches("* ").count();
-    assert!(
-        few.contains(&format!("{} notes not shown", 6 - shown)),
-        "{few}"
-    );
+    assert_contains(&few, &format!("{} notes not shown", 6 - shown));
     let few = json(&["replay", "--json", "-n", "1", &trace]);
     assert_eq!(few["notes_not_shown"], 6 - shown);
 }

@@ -6,7 +6,9 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Folder, answer, fdr, json, stderr, stdout};
+use crate::common::{
+    Folder, answer, assert_contains, assert_refused, fdr, json, messages, stderr, stdout,
+};
 use fdr_formats::registry::targets;
 use serde_json::Value;
 
@@ -44,10 +46,7 @@ fn names(folder: &Folder) -> Vec<String> {
 /// A file that is a trace.
 fn is_whole(trace: &str) {
     let text = answer(&["verify", trace]);
-    assert!(
-        text.contains(": OK: 7 records in 1 thread, 3 synthetic"),
-        "{text}"
-    );
+    assert_contains(&text, ": OK: 7 records in 1 thread, 3 synthetic");
 }
 
 #[test]
@@ -68,15 +67,10 @@ fn a_ring_becomes_a_trace_beside_it() {
     assert_eq!(messages, wanted);
     is_whole(&trace);
     let info = answer(&["info", &trace]);
-    assert!(
-        info.contains("written    crash: SIGSEGV at 0x10 in thread 101\n"),
-        "{info}"
-    );
-    assert!(info.contains("program    golden\n"), "{info}");
+    assert_contains(&info, "written    crash: SIGSEGV at 0x10 in thread 101\n");
+    assert_contains(&info, "program    golden\n");
     // A second dump needs `--force`.
-    let again = fdr(&["dump", &ring]);
-    assert_eq!(again.status.code(), Some(2));
-    assert!(stderr(&again).contains("exists; --force replaces it"));
+    assert_refused(&["dump", &ring], "exists; --force replaces it");
     assert!(fdr(&["dump", "--force", "--quiet", &ring]).status.success());
     assert_eq!(names(&folder), ["golden.7.5f.fdr", "golden.7.5f.fdr-ring"]);
 }
@@ -112,23 +106,20 @@ fn every_command_reads_a_ring() {
     let ring = killed(&folder, "a.fdr-ring");
     is_whole(&ring);
     let info = answer(&["info", &ring]);
-    assert!(
-        info.contains("format     ring of process 4200000, as XRay FDR"),
-        "{info}"
+    assert_contains(&info, "format     ring of process 4200000, as XRay FDR");
+    assert_contains(
+        &info,
+        "written    after the process had ended without a dump",
     );
-    assert!(
-        info.contains("written    after the process had ended without a dump"),
-        "{info}"
-    );
-    assert!(answer(&["report", &ring]).contains("golden::f2"));
-    assert!(answer(&["replay", "--records", &ring]).contains("Entry"));
+    assert_contains(answer(&["report", &ring]), "golden::f2");
+    assert_contains(answer(&["replay", "--records", &ring]), "Entry");
     let map = folder.file("map.elf");
     assert!(
         fdr(&["convert", "--to", "map", &ring, "-o", &map])
             .status
             .success()
     );
-    assert!(answer(&["state", &ring, "--at", "start"]).contains("main"));
+    assert_contains(answer(&["state", &ring, "--at", "start"]), "main");
     let out = folder.file("out.heph");
     assert!(
         fdr(&["convert", &ring, "--to", "heph", "-o", &out])
@@ -159,14 +150,9 @@ fn folders_stand_for_dead_processes_rings() {
     fs::write(folder.file("e.5.v.fdr-ring"), [0; 8192]).expect("a ring");
     let out = folder.file("traces/");
     let path = folder.path().to_str().expect("UTF-8");
-    let output = fdr(&["dump", path, "-o", &out, "--remove"]);
-    assert!(output.status.success(), "{output:?}");
-    let messages = stderr(&output);
+    let messages = messages(&["dump", path, "-o", &out, "--remove"]);
     assert_eq!(messages.lines().count(), 5, "{messages}");
-    assert!(
-        messages.contains("1 ring without a head passed over"),
-        "{messages}"
-    );
+    assert_contains(&messages, "1 ring without a head passed over");
     assert_eq!(
         names(&folder),
         [
@@ -181,9 +167,7 @@ fn folders_stand_for_dead_processes_rings() {
         is_whole(&format!("{out}{name}"));
     }
     assert!(Path::new(&planted).exists());
-    let none = fdr(&["dump", path]);
-    assert_eq!(none.status.code(), Some(2));
-    assert!(stderr(&none).contains("there is no ring in this folder"));
+    assert_refused(&["dump", path], "there is no ring in this folder");
 }
 
 #[test]
@@ -193,28 +177,23 @@ fn damaged_rings_are_read_and_kept() {
     let bytes = by_hand();
     let end = bytes.len() - 12;
     fs::write(&ring, &bytes[..end]).expect("a ring");
-    let output = fdr(&["dump", "--remove", &ring]);
-    assert!(output.status.success(), "{output:?}");
-    let messages = stderr(&output);
+    let messages = messages(&["dump", "--remove", &ring]);
     // Half a record does not count as a record.
     let place = format!(
         "{ring}: is damaged at byte {}: thread 101: the file ends here",
         end - 4
     );
-    assert!(messages.contains(&place), "{messages}");
-    assert!(
-        messages.contains("5 records of 1 thread, 10 overwritten, 6 dropped"),
-        "{messages}"
+    assert_contains(&messages, &place);
+    assert_contains(
+        &messages,
+        "5 records of 1 thread, 10 overwritten, 6 dropped",
     );
-    assert!(
-        messages.contains("is damaged, and is not removed"),
-        "{messages}"
-    );
+    assert_contains(&messages, "is damaged, and is not removed");
     assert!(Path::new(&ring).exists());
     // The judge of a ring is the same as that of a trace.
     let verdict = fdr(&["verify", &ring]);
     assert_eq!(verdict.status.code(), Some(1), "{verdict:?}");
-    assert!(stdout(&verdict).contains(&format!("at byte {}", end - 4)));
+    assert_contains(stdout(&verdict), &format!("at byte {}", end - 4));
 }
 
 #[test]
@@ -229,15 +208,16 @@ fn partial_dumps_do_not_remove_rings() {
     let output = fdr(&["dump", "--remove", "--to", "ctf", "-o", &out, &ring]);
     assert!(output.status.success(), "{output:?}");
     let message = "has what the trace's format can't hold, and is not removed";
-    assert!(stderr(&output).contains(message), "{}", stderr(&output));
+    assert_contains(stderr(&output), message);
     assert!(Path::new(&ring).exists());
     // The trace never takes the ring's place, whatever the way to it.
     let link = folder.file("link");
     symlink(&ring, &link).expect("a link");
     for (from, to) in [(&ring, &ring), (&ring, &link), (&link, &ring)] {
-        let output = fdr(&["dump", "--force", "--remove", "-o", to, from]);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(stderr(&output).contains("is the ring itself"));
+        assert_refused(
+            &["dump", "--force", "--remove", "-o", to, from],
+            "is the ring itself",
+        );
         assert_eq!(fs::read(&ring).expect("the ring")[..7], *b"FDRRING");
     }
     // The file goes, not what leads there.
@@ -259,21 +239,10 @@ fn rings_with_doubtful_chunks_are_kept() {
     let slot = slots.find(|slot| word(slot + 40) > 0).expect("a chunk");
     bytes[slot + 40] ^= 0x80;
     fs::write(&ring, bytes).expect("a ring");
-    let output = fdr(&["dump", "--remove", &ring]);
-    assert!(output.status.success(), "{output:?}");
-    let messages = stderr(&output);
-    assert!(
-        messages.contains("number of its newest chunk is damaged"),
-        "{messages}"
-    );
-    assert!(
-        messages.contains(": 7 records of 1 thread, 10 overwritten"),
-        "{messages}"
-    );
-    assert!(
-        messages.contains("is damaged, and is not removed"),
-        "{messages}"
-    );
+    let messages = messages(&["dump", "--remove", &ring]);
+    assert_contains(&messages, "number of its newest chunk is damaged");
+    assert_contains(&messages, ": 7 records of 1 thread, 10 overwritten");
+    assert_contains(&messages, "is damaged, and is not removed");
     assert!(Path::new(&ring).exists());
 }
 
@@ -308,7 +277,7 @@ fn what_is_no_ring_is_explained() {
             "{messages}"
         );
     }
-    assert!(stderr(&fdr(&["report", &unfinished])).contains("was never finished"));
+    assert_contains(stderr(&fdr(&["report", &unfinished])), "was never finished");
 }
 
 #[test]
@@ -329,15 +298,10 @@ fn rings_are_listed_with_their_states() {
         !table.contains('\x1b') && !messages.contains('\x1b'),
         "{table}{messages}"
     );
-    assert!(
-        messages.contains("c.3.z.fdr-ring") && messages.contains("never finished"),
-        "{messages}"
-    );
+    assert_contains(messages, "c.3.z.fdr-ring");
+    assert_contains(messages, "never finished");
     assert_eq!(table.lines().count(), 4, "{table}");
-    assert!(
-        table.contains("crashed SIGSEGV  2023-11-14T22:13:20Z  golden"),
-        "{table}"
-    );
+    assert_contains(table, "crashed SIGSEGV  2023-11-14T22:13:20Z  golden");
     let rows = json(&["rings", "--json", path]);
     let rows = rows.as_array().expect("rows");
     let states: Vec<&str> = rows
@@ -372,9 +336,7 @@ fn snapshots_need_a_recording_process() {
         ("0", "not the number of a process"),
         ("x", "not the number of a process"),
     ] {
-        let output = fdr(&["dump", process]);
-        assert_eq!(output.status.code(), Some(2), "{process}");
-        assert!(stderr(&output).contains(why), "{}", stderr(&output));
+        assert_refused(&["dump", process], why);
     }
 }
 

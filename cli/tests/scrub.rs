@@ -11,7 +11,9 @@ use fdr_formats::writer::Kind;
 use fdr_formats::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use serde_json::Value;
 
-use crate::common::{self, Folder, Item, answer, event, fdr, json, stderr};
+use crate::common::{
+    self, Folder, Item, answer, assert_contains, assert_lacks, event, fdr, json, messages,
+};
 
 /// In each text of the trace.
 const SECRET: &str = "secret";
@@ -127,11 +129,9 @@ fn scrubbed_traces_hold_no_names() {
     assert!(has(&bytes(&trace), &(THREAD as u32).to_le_bytes()));
     for target in targets() {
         let out = folder.file(&format!("share.{}", target.name));
-        let output = fdr(&["scrub", &trace, "-o", &out, "--to", target.name]);
-        assert!(output.status.success(), "{output:?}");
-        let messages = stderr(&output);
+        let messages = messages(&["scrub", &trace, "-o", &out, "--to", target.name]);
         let words = "scrubbed: 7 names replaced, 1 event and 1 note of arguments left out";
-        assert!(messages.contains(words), "{messages}");
+        assert_contains(messages, words);
         let bytes = bytes(&out);
         assert!(!has(&bytes, SECRET.as_bytes()), "{}", target.name);
         for number in [THREAD, THREAD + 1, PROCESS] {
@@ -158,10 +158,8 @@ fn scrubbed_traces_hold_no_names() {
             assert!(!has(&bytes, &order), "{}", target.name);
         }
         let shown = answer(&["info", &out]) + &answer(&["report", "--per-thread", &out]);
-        assert!(
-            !shown.contains(SECRET) && !shown.contains("4242"),
-            "{shown}"
-        );
+        assert_lacks(&shown, SECRET);
+        assert_lacks(&shown, "4242");
         if target.kind != Kind::Folder {
             let output = fdr(&["scrub", &trace, "-o", "-", "--to", target.name]);
             assert!(output.status.success(), "{output:?}");
@@ -194,8 +192,8 @@ fn scrubbed_traces_keep_calls_times_and_waits() {
     let _ = answer(&["verify", &out]);
     let list = fs::read_to_string(&names).expect("the names");
     let line = format!("f0001\t{SECRET}::run\n");
-    assert!(list.contains(&line), "{list}");
-    assert!(list.contains("t1\tsecret 77777\n"), "{list}");
+    assert_contains(&list, &line);
+    assert_contains(&list, "t1\tsecret 77777\n");
 }
 
 #[test]
@@ -216,7 +214,7 @@ fn what_is_asked_to_stay_stays() {
     let some = |text: &str| Some(text.to_owned());
     let (function, event, records) = scrub(&["--keep", "*::run,*::accepted"]);
     assert_eq!((function, event), (some("secret::run"), None));
-    assert!(!records.contains("secret text"), "{records}");
+    assert_lacks(&records, "secret text");
     let (function, event, records) = scrub(&["--keep-events"]);
     assert_eq!((function, event), (some("f0002"), some("e0003")));
     assert_eq!(records.matches("secret text").count(), 1, "{records}");
@@ -224,7 +222,7 @@ fn what_is_asked_to_stay_stays() {
     assert_eq!(event, None);
     assert_eq!(records.matches("secret text").count(), 1, "{records}");
     let info = answer(&["info", &out]);
-    assert!(info.contains("secret 77777"), "{info}");
+    assert_contains(&info, "secret 77777");
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! `--thread`, `--function`, `--since`, `--until`, `--last` and `--filter`: the same part of a trace in every
 //! command that reads one, and in every format.
 
-use crate::common::{Folder, answer, fdr, json, lossy, small, stderr, stdout};
+use crate::common::{
+    answer, assert_contains, assert_lacks, assert_refused, fdr, in_folder, json, lossy, small,
+    stderr, stdout,
+};
 use fdr_formats::registry::targets;
 use serde_json::{Value, json};
-
-const NAMES: &[&str] = &["app::run", "app::step"];
 
 /// Name, calls, clipped ones, total and self time of each function.
 fn figures(report: &Value) -> Value {
@@ -49,9 +50,7 @@ const WINDOW: &[&str] = &["--since", "150ns", "--until", "-450ns"];
 
 #[test]
 fn windows_clip_calls_in_every_command() {
-    let folder = Folder::new("window");
-    let trace = folder.file("t.fdr");
-    small(&trace, NAMES);
+    let (folder, trace) = in_folder("window", "t.fdr", small);
     let wanted = json!([["app::run", 1, 1, 400, 100], ["app::step", 3, 3, 350, 350]]);
     assert_eq!(report(WINDOW, &trace), wanted);
     let sums = [("app::run".to_owned(), 100), ("app::step".to_owned(), 350)];
@@ -76,12 +75,9 @@ fn windows_clip_calls_in_every_command() {
         assert!(verdict.status.success(), "{}: {verdict:?}", target.name);
     }
     let verdict = answer(&[&["verify", &trace], WINDOW].concat());
-    assert!(
-        verdict.contains("OK: 3 records in 2 threads, 5 synthetic"),
-        "{verdict}"
-    );
+    assert_contains(&verdict, "OK: 3 records in 2 threads, 5 synthetic");
     let info = answer(&[&["info", &trace], WINDOW].concat());
-    assert!(info.contains("duration   400 ns"), "{info}");
+    assert_contains(&info, "duration   400 ns");
     let records = answer(&[&["replay", "--records", &trace], WINDOW].concat());
     let calls = records.lines().filter(|line| line.contains("function="));
     assert_eq!(calls.count(), 3, "{records}");
@@ -103,9 +99,7 @@ fn windows_clip_calls_in_every_command() {
 
 #[test]
 fn moments_count_from_both_ends_or_by_day() {
-    let folder = Folder::new("moments");
-    let trace = folder.file("t.fdr");
-    small(&trace, NAMES);
+    let (folder, trace) = in_folder("moments", "t.fdr", small);
     let step = |words: &[&str]| report(words, &trace)[1][3].clone();
     assert_eq!(step(&["--last", "450ns"]), json!(200));
     assert_eq!(step(&["--since", "-450ns"]), json!(200));
@@ -136,22 +130,15 @@ fn moments_count_from_both_ends_or_by_day() {
             "a length of time is 2s, 1.5ms, 300us or 10min",
         ),
     ] {
-        let output = fdr(&["report", words[0], words[1], &trace]);
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(stderr(&output).contains(wanted), "{output:?}");
+        assert_refused(&["report", words[0], words[1], &trace], wanted);
     }
     let output = fdr(&["report", "--since", "500ns", "--until", "400ns", &trace]);
-    assert!(
-        stderr(&output).contains("--since is after --until"),
-        "{output:?}"
-    );
+    assert_contains(stderr(&output), "--since is after --until");
 }
 
 #[test]
 fn threads_are_numbers_or_globs_in_every_command() {
-    let folder = Folder::new("threads");
-    let trace = folder.file("t.fdr");
-    small(&trace, NAMES);
+    let (folder, trace) = in_folder("threads", "t.fdr", small);
     let of_worker = json!([["app::step", 1, 0, 100, 100]]);
     for glob in ["8", "worker", "w*", "?orker"] {
         assert_eq!(report(&["--thread", glob], &trace), of_worker, "{glob}");
@@ -167,12 +154,18 @@ fn threads_are_numbers_or_globs_in_every_command() {
         "convert", &trace, "--to", "xray1", "-o", &out, "-t", "worker",
     ]);
     assert_eq!(report(&[], &out), of_worker);
-    assert!(answer(&["verify", "-t", "8", &trace]).contains("OK: 2 records in 1 thread,"));
+    assert_contains(
+        answer(&["verify", "-t", "8", &trace]),
+        "OK: 2 records in 1 thread,",
+    );
     // The folder's name may be anything.
     let is_of_main = |line: &str| line.ends_with("main");
     let info = answer(&["info", "-t", "8", &trace]);
     assert!(!info.lines().any(is_of_main), "{info}");
-    assert!(!answer(&["replay", "--records", "-t", "8", &trace]).contains("app::run"));
+    assert_lacks(
+        answer(&["replay", "--records", "-t", "8", &trace]),
+        "app::run",
+    );
     let state = answer(&["state", "-t", "8", &trace]);
     assert!(!state.lines().any(is_of_main), "{state}");
     for command in [
@@ -193,15 +186,13 @@ fn threads_are_numbers_or_globs_in_every_command() {
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let wanted =
             "no thread \"worke\" in the trace; the nearest: worker, main (fdr info lists them)";
-        assert!(stderr(&output).contains(wanted), "{output:?}");
+        assert_contains(stderr(&output), wanted);
     }
 }
 
 #[test]
 fn functions_are_chosen_with_or_without_callees() {
-    let folder = Folder::new("functions");
-    let trace = folder.file("t.fdr");
-    small(&trace, NAMES);
+    let (folder, trace) = in_folder("functions", "t.fdr", small);
     let step = json!([["app::step", 3, 0, 600, 600]]);
     assert_eq!(report(&["--function", "app::step"], &trace), step);
     let inside = json!([["app::run", 1, 0, 1000, 500], ["app::step", 2, 0, 500, 500]]);
@@ -226,11 +217,11 @@ fn functions_are_chosen_with_or_without_callees() {
         "-app::step",
     ]);
     assert_eq!(report(&[], &out), json!([["app::run", 1, 0, 1000, 1000]]));
-    assert!(!answer(&["info", "--functions", &out]).contains("app::step"));
+    assert_lacks(answer(&["info", "--functions", &out]), "app::step");
     let records = answer(&["replay", "--records", "-f", "*::run", &trace]);
     assert_eq!(records.lines().count(), 2, "{records}");
     let output = fdr(&["verify", "-f", "app::rum", &trace]);
     let wanted = "fdr: --filter matches none of 2 functions; the nearest: app::run, app::step\n";
     assert_eq!(stderr(&output), wanted);
-    assert!(stdout(&output).contains("OK: 0 records"), "{output:?}");
+    assert_contains(stdout(&output), "OK: 0 records");
 }

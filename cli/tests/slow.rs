@@ -1,10 +1,11 @@
 //! `fdr slow`: a planted slow call is explained, with the lock that it waited for.
 
 use fdr_formats::notes::{Field, FieldValue, Form, Note, reason, thread_state};
-use fdr_formats::{Clock, TraceInfo};
 
-use crate::common::{Folder, Item, answer, functions, json, write_noted};
-use crate::states::thread;
+use crate::common::{
+    Folder, Item, answer, assert_contains, assert_documented, in_folder, info, json, thread,
+    write_noted,
+};
 
 const NAMES: &[&str] = &["app::handle", "app::lock", "app::compact", "queue"];
 const USUAL: u64 = 40;
@@ -22,17 +23,6 @@ fn state(state: u8, waited: u64) -> Note<'static> {
 }
 
 /// 1 tick = 1 ns.
-fn info(names: &[&str]) -> TraceInfo {
-    TraceInfo {
-        functions: functions(names),
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        ..TraceInfo::default()
-    }
-}
-
 /// A worker waits for a lock that the janitor holds in one long call, after some usual ones.
 pub(crate) fn held_up(trace: &str) {
     let mut worker = Vec::new();
@@ -66,29 +56,22 @@ pub(crate) fn held_up(trace: &str) {
 
 #[test]
 fn slow_calls_name_lock_and_holder() {
-    let folder = Folder::new("slow-lock");
-    let trace = folder.file("t.fdr");
-    held_up(&trace);
+    let (_folder, trace) = in_folder("slow-lock", "t.fdr", held_up);
     let text = answer(&["slow", &trace]);
     let words = "% of the excess is in app::lock itself, because the thread waited 900.0 µs for queue (lock), held by janitor (8) \
                  in app::compact.";
-    assert!(text.contains(words), "{text}");
-    assert!(
-        text.contains("meanwhile  janitor (8) was in app::compact for 900.0 µs"),
-        "{text}"
+    assert_contains(&text, words);
+    assert_contains(
+        &text,
+        "meanwhile  janitor (8) was in app::compact for 900.0 µs",
     );
     let found = json(&["slow", "--json", "--filter", "app::handle", &trace]);
     let wait = &found["calls"][0]["wait"];
     assert_eq!(wait["waited_for"], "queue");
-    assert_eq!(
-        (&wait["waited_ns"], &wait["holder"]),
-        (&900_000.into(), &8.into())
-    );
+    assert_eq!(wait["waited_ns"], 900_000);
+    assert_eq!(wait["holder"], 8);
     assert_eq!(wait["holder_function"], "app::compact");
-    let documented = include_str!("../../docs/json.md");
-    for field in wait.as_object().expect("an object").keys() {
-        assert!(documented.contains(&format!("`{field}`")), "{field}");
-    }
+    assert_documented(wait);
 }
 
 /// Arguments of the innermost open call of the function with that id. The names of the fields are ids, too.
@@ -154,19 +137,15 @@ fn slow_calls_have_arguments_of_their_path() {
     write_noted(&trace, &info, &[(thread(7, "worker"), items)]);
     let report = answer(&["slow", &trace]);
     let line = "\n    arguments  id=740 kind=\"Compact, of \\u{1b}[31mall things that there are\" \u{b7} app::lock  id=740\n";
-    assert!(report.contains(line), "{report}");
+    assert_contains(&report, line);
     let line = "\n    events  +60 ns retry (warning)  id=740 \u{d7} 2\n";
-    assert!(report.contains(line), "{report}");
+    assert_contains(&report, line);
     let found = json(&["slow", "--json", &trace]);
     let event = &found["calls"][0]["events"][0];
-    assert_eq!(
-        (&event["name"], &event["level"]),
-        (&"retry".into(), &"warning".into())
-    );
-    assert_eq!(
-        (&event["since_begin_ns"], &event["times"]),
-        (&60.into(), &2.into())
-    );
+    assert_eq!(event["name"], "retry");
+    assert_eq!(event["level"], "warning");
+    assert_eq!(event["since_begin_ns"], 60);
+    assert_eq!(event["times"], 2);
     assert_eq!(event["fields"][0]["value"], 740, "{event:#}");
     assert_eq!(found["calls"][0]["events_in_all"], 2);
     let all = &found["calls"][0]["arguments"];
@@ -175,11 +154,8 @@ fn slow_calls_have_arguments_of_their_path() {
     assert_eq!(all[0]["fields"][0]["name"], "id");
     assert_eq!(all[0]["fields"][0]["value"], 740);
     assert_eq!(all[1]["function"], "app::lock");
-    let documented = include_str!("../../docs/json.md");
-    let fields = [&all[0], event].map(|value| value.as_object().expect("an object").keys());
-    for field in fields.into_iter().flatten() {
-        assert!(documented.contains(&format!("`{field}`")), "{field}");
-    }
+    assert_documented(&all[0]);
+    assert_documented(event);
 }
 
 /// A janitor takes jobs in `app::recv`, and once waits there for 9 ms. `waits`: another thread waits meanwhile for a lock
@@ -217,21 +193,16 @@ fn idle_holders_of_locks_are_shown() {
     let found = json(&["slow", "--json", &trace]);
     assert_eq!(found["calls"], serde_json::json!([]));
     let idle = &found["waits_for_work"][0];
-    assert_eq!(
-        (&idle["function"], &idle["calls"]),
-        (&"app::recv".into(), &1.into())
-    );
+    assert_eq!(idle["function"], "app::recv");
+    assert_eq!(idle["calls"], 1);
     assert_eq!(idle["total_ns"], 9_000_000);
     assert!(found["cpu_time"].is_null(), "{found:#}");
-    let documented = include_str!("../../docs/json.md");
-    for field in idle.as_object().expect("an object").keys() {
-        assert!(documented.contains(&format!("`{field}`")), "{field}");
-    }
+    assert_documented(idle);
     let line =
         "1 function waits for work, so its slow calls are left out: app::recv (1 call, 9.000 ms)";
     for words in [&["slow", &*trace][..], &["overview", &trace]] {
         let text = answer(words);
-        assert!(text.contains(line), "{text}");
+        assert_contains(&text, line);
     }
     idle_janitor(&trace, true);
     let found = json(&["slow", "--json", &trace]);
@@ -241,9 +212,7 @@ fn idle_holders_of_locks_are_shown() {
 
 #[test]
 fn waiting_threads_are_no_cause() {
-    let folder = Folder::new("slow-holder");
-    let trace = folder.file("t.fdr");
-    held_up(&trace);
+    let (_folder, trace) = in_folder("slow-holder", "t.fdr", held_up);
     let found = json(&["slow", "--json", "--filter", "app::compact", &trace]);
     let call = &found["calls"][0];
     assert_eq!(call["thread_name"], "janitor", "{found:#}");

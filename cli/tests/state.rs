@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{
-    Folder, answer, calls, convert, fdr, functions, golden, json, rich, small, stderr, stdout,
-    write,
+    Folder, answer, assert_contains, assert_lacks, assert_refused, calls, convert, fdr, golden,
+    in_folder, info, json, rich, rich_at, small, small_named, stderr, stdout, write,
 };
 use fdr_formats::model::Counts;
 use fdr_formats::writer::Output;
@@ -26,9 +26,7 @@ fn by_hand() -> String {
 
 #[test]
 fn people_see_stacks_and_cpus() {
-    let folder = Folder::new("state-text");
-    let trace = folder.file("t.fdr");
-    small(&trace, &["app::run", "app::step"]);
+    let (_folder, trace) = in_folder("state-text", "t.fdr", small);
     let wanted = "\
 small (process 7) · +550 ns of 1.000 µs (1550 ns)
 
@@ -49,10 +47,8 @@ thread 8 worker
     assert_eq!(answer(&["state", "--at", "+550", &trace]), shown);
     assert_eq!(answer(&["state", "--at", "-450ns", &trace]), shown);
     let worker = answer(&["state", "--at", "1550", "--thread", "worker", &trace]);
-    assert!(
-        !worker.contains("app::run") && worker.contains("  1  app::step  for 50 ns"),
-        "{worker}"
-    );
+    assert_lacks(&worker, "app::run");
+    assert_contains(&worker, "  1  app::step  for 50 ns");
     let end = answer(&["state", &trace]);
     assert_eq!(end.matches("nothing is open").count(), 2, "{end}");
 }
@@ -61,10 +57,7 @@ thread 8 worker
 fn overwritten_entries_give_minimum_times() {
     let folder = Folder::new("state-least");
     let trace = folder.file("t.fdr");
-    let info = TraceInfo {
-        functions: functions(&["app::run", "app::step"]),
-        ..TraceInfo::default()
-    };
+    let info = info(&["app::run", "app::step"]);
     let counts = |overwritten| {
         Some(Counts {
             recorded: 4 + overwritten,
@@ -101,10 +94,8 @@ fn calls_open_at_the_end_last_until_then() {
         .iter()
         .find(|attribute| attribute["value"] == "Größe \"x\"\n")
         .expect("a call that is open");
-    assert_eq!(
-        (&state["time_ns"], &open["since_ns"]),
-        (&200.into(), &150.into())
-    );
+    assert_eq!(state["time_ns"], 200);
+    assert_eq!(open["since_ns"], 150);
     let report = json(&["report", "--json", &by_hand()]);
     let functions = report["functions"].as_array().expect("functions");
     let row = functions
@@ -114,7 +105,7 @@ fn calls_open_at_the_end_last_until_then() {
     assert_eq!(row["total_ns"], 50);
     assert_eq!(report["open_calls"][0]["open_ns"], 50);
     let folded = answer(&["flame", &by_hand()]);
-    assert!(folded.contains(";[open] 50\n"), "{folded}");
+    assert_contains(&folded, ";[open] 50\n");
     // A cut history says nothing of calls that are open at the cut.
     let folder = Folder::new("state-cut");
     let copy = folder.path().join("cut");
@@ -126,17 +117,17 @@ fn calls_open_at_the_end_last_until_then() {
     let history = fs::read(copy.join("history.bin")).unwrap();
     fs::write(copy.join("history.bin"), &history[..history.len() / 2]).unwrap();
     let folded = answer(&["flame", copy.to_str().unwrap()]);
-    assert!(!folded.contains("[open]"), "{folded}");
+    assert_lacks(&folded, "[open]");
 }
 
 #[test]
 fn json_names_are_escaped() {
     let folder = Folder::new("state-names");
     let trace = folder.file("t.fdr");
-    small(&trace, &["app::\u{9b}2J", "app::</script>"]);
+    small_named(&trace, &["app::\u{9b}2J", "app::</script>"]);
     let text = answer(&["state", "--at", "1550", "--json", &trace]);
-    assert!(text.contains("app::\\u009b2J"), "{text}");
-    assert!(text.contains("app::\\u003c/script>"), "{text}");
+    assert_contains(&text, "app::\\u009b2J");
+    assert_contains(&text, "app::\\u003c/script>");
 }
 
 #[test]
@@ -178,10 +169,9 @@ CPU 0  thread 1823
 #[test]
 fn json_has_paths_and_times() {
     let state = json(&["state", "--json", "--at", "end", &by_hand()]);
-    assert_eq!(
-        (&state["time_ns"], &state["start_ns"], &state["end_ns"]),
-        (&200.into(), &100.into(), &200.into())
-    );
+    assert_eq!(state["time_ns"], 200);
+    assert_eq!(state["start_ns"], 100);
+    assert_eq!(state["end_ns"], 200);
     let attributes = state["attributes"].as_array().expect("a list");
     assert_eq!(attributes.len(), 18, "the root is not one");
     let attribute = |path: &str| {
@@ -259,12 +249,7 @@ fn a_snapshot_is_that_of_trace_compass() {
     let wanted = fs::read(tcstate("vectors/ev0.at_1020.snapshot.json")).expect("a vector");
     assert_eq!(fs::read(&file).expect("a file"), wanted);
     // It does not replace a file.
-    let output = fdr(&arguments);
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).contains("callstack.snapshot.json: File exists"),
-        "{output:?}"
-    );
+    assert_refused(&arguments, "callstack.snapshot.json: File exists");
 }
 
 /// By path: value, and since when, where a trace can tell it.
@@ -285,8 +270,8 @@ fn attributes(state: &Value) -> BTreeMap<String, (Value, Value)> {
 fn traces_and_histories_give_equal_states() {
     let folder = Folder::new("state-same");
     let (slow, fast) = (folder.file("slow.fdr"), folder.file("fast.fdr"));
-    rich(&slow, 1_000_000_000);
-    rich(&fast, 2_900_000_000);
+    rich(&slow);
+    rich_at(&fast, 2_900_000_000);
     let files = [
         "v1-open.fdr",
         "v3-mt.fdr",
@@ -319,9 +304,7 @@ fn traces_and_histories_give_equal_states() {
 
 #[test]
 fn calls_open_at_the_end_are_shown_open() {
-    let folder = Folder::new("state-end");
-    let trace = folder.file("t.fdr");
-    rich(&trace, 1_000_000_000);
+    let (_folder, trace) = in_folder("state-end", "t.fdr", rich);
     let state = json(&["state", "--json", &trace]);
     let open = attributes(&state);
     let depth = |thread: u32| &open[&format!("[\"Threads\",\"{thread}\",\"CallStack\"]")].0;
@@ -331,17 +314,12 @@ fn calls_open_at_the_end_are_shown_open() {
     );
     let text = answer(&["state", "--at", "end", &trace]);
     assert!(text.starts_with("rich (process 4242) · +"), "{text}");
-    assert!(
-        text.contains("\nthread 4243 worker-1\n  1  app::main  for "),
-        "{text}"
-    );
+    assert_contains(&text, "\nthread 4243 worker-1\n  1  app::main  for ");
 }
 
 #[test]
 fn moments_of_the_day() {
-    let folder = Folder::new("state-day");
-    let trace = folder.file("t.fdr");
-    rich(&trace, 1_000_000_000);
+    let (_folder, trace) = in_folder("state-day", "t.fdr", rich);
     // 1,000,000 ns of the clock are 22:13:20 UTC; the trace begins 1 ms later.
     let text = answer(&["state", "--at", "22:13:20.001", &trace]);
     assert!(
@@ -410,12 +388,6 @@ fn a_damaged_history_gives_what_is_left() {
         folder.path().to_str().expect("UTF-8"),
     ]);
     assert!(output.status.success());
-    assert!(
-        stderr(&output).contains("the trace is damaged in 1 place"),
-        "{output:?}"
-    );
-    assert!(
-        stdout(&output).contains("  2  parse  for 10 ns"),
-        "{output:?}"
-    );
+    assert_contains(stderr(&output), "the trace is damaged in 1 place");
+    assert_contains(stdout(&output), "  2  parse  for 10 ns");
 }

@@ -1,9 +1,12 @@
 //! Traces that know when their threads ran, were preempted and waited: what the commands say of that.
 
 use fdr_formats::model::{Account, CpuId, Schedule, State, Switch};
-use fdr_formats::{Clock, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
-use crate::common::{Folder, answer, calls, fdr, functions, json, stderr, stdout, write};
+use crate::common::{
+    Folder, answer, assert_contains, assert_documented, assert_lacks, assert_refused, calls, fdr,
+    info, json, stderr, stdout, thread, write,
+};
 
 const NAMES: &[&str] = &["app::serve", "app::read", "app::parse"];
 const MS: u64 = 1_000_000;
@@ -17,26 +20,6 @@ pub(crate) fn switches(list: &[(u64, u64, Option<State>)]) -> Vec<Switch> {
         to,
     };
     list.iter().map(switch).collect()
-}
-
-pub(crate) fn thread(id: u64, name: &str) -> Thread {
-    Thread {
-        id: ThreadId(id),
-        name: name.to_owned(),
-        ..Thread::default()
-    }
-}
-
-pub(crate) fn info(names: &[&str], schedule: Schedule) -> TraceInfo {
-    TraceInfo {
-        functions: functions(names),
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        schedule,
-        ..TraceInfo::default()
-    }
 }
 
 /// Thread 7 serves: it reads, which waits, and parses, which is preempted. Of thread 8, the states of its first half are
@@ -55,7 +38,11 @@ pub(crate) fn trace(path: &str, schedule: Schedule) {
         (thread(7, "main"), calls(&main)),
         (thread(8, "worker"), calls(&worker)),
     ];
-    write(path, &info(NAMES, schedule), &threads);
+    let info = TraceInfo {
+        schedule,
+        ..info(NAMES)
+    };
+    write(path, &info, &threads);
 }
 
 pub(crate) fn schedule() -> Schedule {
@@ -113,13 +100,8 @@ fn reports_have_states_of_functions_and_threads() {
     assert_eq!(main["states"]["waiting_ns"], 80 * MS);
     assert_eq!(main["coarse"]["run_delay_ns"], 2 * MS);
     assert_eq!(found["threads"][1]["states"]["unknown_ns"], 50 * MS);
-    let documented = include_str!("../../docs/json.md");
-    for field in main["states"].as_object().expect("an object").keys() {
-        assert!(documented.contains(&format!("`{field}`")), "{field}");
-    }
-    for field in main["coarse"].as_object().expect("an object").keys() {
-        assert!(documented.contains(&format!("`{field}`")), "{field}");
-    }
+    assert_documented(&main["states"]);
+    assert_documented(&main["coarse"]);
 
     let table = answer(&["report", "--sort", "waiting", &path]);
     let rows: Vec<Vec<&str>> = table
@@ -143,13 +125,13 @@ fn reports_have_states_of_functions_and_threads() {
     let of_parse = "96.6 % 3.4 % 0.0 % 96.6 % 3.4 % 0.0 % app::parse";
     assert!(row("app::parse").ends_with(of_parse), "{table}");
     let known = "known of 75.0 % of the self times";
-    assert!(table.contains(known), "{table}");
+    assert_contains(&table, known);
 
     let threads = answer(&["report", "--per-thread", &path]);
     let of_main = "running 18.0 % · preempted 2.0 % · waiting 80.0 % · run delay 2.000 ms";
-    assert!(threads.contains(of_main), "{threads}");
+    assert_contains(&threads, of_main);
     let of_worker = "running 100.0 % · preempted 0.0 % · waiting 0.0 % · not known 50.00 ms";
-    assert!(threads.contains(of_worker), "{threads}");
+    assert_contains(&threads, of_worker);
     let csv = answer(&["report", "--csv", "--sort", "name", &path]);
     let read = csv
         .lines()
@@ -174,21 +156,16 @@ fn accounts_alone_are_called_coarse() {
         },
     );
     let table = answer(&["report", &path]);
-    assert!(!table.contains("waiting"), "{table}");
+    assert_lacks(&table, "waiting");
     let words =
         "states, coarse: all threads together ran for 100.0 ms and waited for a CPU for 2.000 ms";
-    assert!(table.contains(words), "{table}");
+    assert_contains(&table, words);
     let threads = answer(&["report", "--per-thread", &path]);
-    assert!(
-        threads.contains("coarse: ran 100.0 ms · run delay 2.000 ms"),
-        "{threads}"
-    );
+    assert_contains(&threads, "coarse: ran 100.0 ms · run delay 2.000 ms");
     trace(&path, Schedule::default());
     let table = answer(&["report", &path]);
-    assert!(
-        !table.contains("states") && !table.contains("running"),
-        "{table}"
-    );
+    assert_lacks(&table, "states");
+    assert_lacks(&table, "running");
     // Functions of a thread of which nothing is known have no figure.
     let only = switches(&[(0, 9, Some(State::Running))]);
     trace(
@@ -214,7 +191,10 @@ fn flame_graphs_by_state_hold_self_times() {
     trace(&path, schedule());
     let lines = |by| {
         let output = fdr(&["flame", "--by", by, &path]);
-        assert!(stderr(&output).contains("of 50.00 ms of its threads, no state is known"));
+        assert_contains(
+            stderr(&output),
+            "of 50.00 ms of its threads, no state is known",
+        );
         stdout(&output).to_owned()
     };
     assert_eq!(lines("waiting"), "app::serve;app::read 80000000\n");
@@ -222,9 +202,7 @@ fn flame_graphs_by_state_hold_self_times() {
     let running = "app::parse 50000000\napp::serve 3000000\napp::serve;app::parse 6000000\napp::serve;app::read 9000000\n";
     assert_eq!(lines("running"), running);
     trace(&path, Schedule::default());
-    let none = fdr(&["flame", "--by", "waiting", &path]);
-    assert_eq!(none.status.code(), Some(2));
-    assert!(stderr(&none).contains("knows no states"), "{none:?}");
+    assert_refused(&["flame", "--by", "waiting", &path], "knows no states");
 }
 
 #[test]
@@ -243,10 +221,7 @@ fn info_counts_switches_and_verify_checks_order() {
         "{text:?}"
     );
     let found = json(&["info", "--json", &path]);
-    let documented = include_str!("../../docs/json.md");
-    for field in found["states"].as_object().expect("an object").keys() {
-        assert!(documented.contains(&format!("`{field}`")), "{field}");
-    }
+    assert_documented(&found["states"]);
     assert_eq!(found["states"]["gaps"], 1);
     let verdict = || {
         let output = fdr(&["verify", &path]);
@@ -261,7 +236,7 @@ fn info_counts_switches_and_verify_checks_order() {
     assert_eq!(code, Some(1), "{text}");
     let what =
         "thread 7: at tick 50000000 it leaves its CPU, and has none already: switches are missing";
-    assert!(text.contains(what), "{text}");
+    assert_contains(&text, what);
     // After a loss, all is possible.
     known.switches.extend(switches(&[(40 * MS, 0, None)]));
     trace(&path, known);
@@ -292,8 +267,8 @@ fn states_survive_conversion_or_are_reported_lost() {
     let history = folder.file("t.tcstate");
     let output = fdr(&["convert", &path, "--to", "tcstate", "-o", &history]);
     let words = stderr(&output);
-    assert!(words.contains("2 accounts (the system's sums"), "{words}");
-    assert!(!words.contains("context switches"), "{words}");
+    assert_contains(words, "2 accounts (the system's sums");
+    assert_lacks(words, "context switches");
     assert_eq!(functions(&history), functions(&path));
     let slow = |path: &str| json(&["slow", "--json", "--over", "1ms", path])["calls"].clone();
     assert_eq!(slow(&history), slow(&path));
@@ -321,10 +296,7 @@ fn states_survive_conversion_or_are_reported_lost() {
         "-o",
         &folder.file("t.heph"),
     ]);
-    assert!(
-        stderr(&lost).contains("10 context switches, samples and accounts"),
-        "{lost:?}"
-    );
+    assert_contains(stderr(&lost), "10 context switches, samples and accounts");
 }
 
 #[test]
@@ -350,10 +322,8 @@ fn saved_slow_calls_keep_all_thread_states() {
     // 91 to 99 ms: thread 7 was preempted for two of these.
     let found = json(&["report", "--json", &saved]);
     let parse = &found["functions"][0];
-    assert_eq!(
-        (&parse["name"], &parse["total_ns"]),
-        (&"app::parse".into(), &(8 * MS).into())
-    );
+    assert_eq!(parse["name"], "app::parse");
+    assert_eq!(parse["total_ns"], 8 * MS);
     assert_eq!(parse["states"]["total"]["preempted_ns"], 2 * MS);
     assert_eq!(parse["states"]["total"]["unknown_ns"], 0);
     assert_eq!(parse["clipped"], 0, "{parse}");
@@ -384,39 +354,29 @@ fn states_at_a_moment_show_running_threads() {
     answer(&["convert", &path, "--to", "tcstate", "-o", &history]);
     let at = |time: &str, path: &str| answer(&["state", "--at", time, path]);
     let start = at("1000000", &path);
-    assert!(
-        start.contains("main\n     running on CPU 0 for at least 1.000 ms\n  1  app::serve"),
-        "{start}"
+    assert_contains(
+        &start,
+        "main\n     running on CPU 0 for at least 1.000 ms\n  1  app::serve",
     );
     // The trace does not say since when thread 8 was on its CPU.
-    assert!(
-        start.contains("worker\n     running on CPU 1 for at least 1.000 ms\n"),
-        "{start}"
+    assert_contains(
+        &start,
+        "worker\n     running on CPU 1 for at least 1.000 ms\n",
     );
-    assert!(!start.contains("thread 9"), "{start}");
+    assert_lacks(&start, "thread 9");
     let wait = at("70000000", &path);
-    assert!(
-        wait.contains("main\n     waiting for 68.00 ms, last on CPU 0\n"),
-        "{wait}"
-    );
-    assert!(wait.contains("worker\n     state not known\n"), "{wait}");
+    assert_contains(&wait, "main\n     waiting for 68.00 ms, last on CPU 0\n");
+    assert_contains(&wait, "worker\n     state not known\n");
     let silent =
         "\nthread 9\n     running on CPU 2 for 10.00 ms\n     no calls of it are recorded\n";
-    assert!(wait.contains(silent), "{wait}");
-    assert!(
-        !wait.contains("Current_cpu_rq") && !wait.contains("Threads/"),
-        "{wait}"
-    );
+    assert_contains(&wait, silent);
+    assert_lacks(&wait, "Current_cpu_rq");
+    assert_lacks(&wait, "Threads/");
     let taken = at("93000000", &path);
-    assert!(
-        taken.contains("main\n     preempted for 1.000 ms, last on CPU 0\n"),
-        "{taken}"
-    );
+    assert_contains(&taken, "main\n     preempted for 1.000 ms, last on CPU 0\n");
     let thread_8 = answer(&["state", "--at", "70000000", "--thread", "8", &path]);
-    assert!(
-        !thread_8.contains("waiting") && !thread_8.contains("thread 9"),
-        "{thread_8}"
-    );
+    assert_lacks(&thread_8, "waiting");
+    assert_lacks(&thread_8, "thread 9");
     for time in ["1000000", "70000000", "93000000", "end"] {
         assert_eq!(at(time, &history), at(time, &path));
     }
@@ -442,7 +402,7 @@ fn states_at_a_moment_show_running_threads() {
     answer(&["state", "--at", "70000000", "--snapshot", &snapshot, &path]);
     let text = std::fs::read_to_string(&snapshot).expect("a file");
     let status = r#"{"Path":["Threads","7"],"Value":{"start":70000000,"end":-9223372036854775808,"quark":1,"type":"java.lang.Integer","value":1}}"#;
-    assert!(text.contains(status), "{text}");
+    assert_contains(&text, status);
 }
 
 #[test]
@@ -467,7 +427,10 @@ fn calls_of_unknown_states_wait_as_others_do() {
             switches: switches(&list),
             ..Schedule::default()
         };
-        let info = info(&["app::run", "app::next_job"], schedule);
+        let info = TraceInfo {
+            schedule,
+            ..info(&["app::run", "app::next_job"])
+        };
         write(&path, &info, &[(thread(7, "worker"), calls(&worker))]);
         let found = json(&["slow", "--json", &path]);
         let calls = found["waits_for_work"][0]["calls"].as_u64();

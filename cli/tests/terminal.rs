@@ -3,11 +3,11 @@
 use std::process::{Command, Output};
 
 use crate::common::{
-    self, Folder, answer, command, fdr, functions, golden, small, stderr, stdout, write,
+    self, Folder, answer, assert_contains, assert_lacks, command, fdr, functions, golden,
+    in_folder, info, small, stderr, stdout, thread, write,
 };
-use fdr_formats::{Thread, ThreadId, TraceInfo};
+use fdr_formats::TraceInfo;
 
-const NAMES: &[&str] = &["app::run", "app::step"];
 pub(crate) const COMMANDS: [&str; 21] = [
     "record", "info", "overview", "report", "slow", "view", "diff", "flame", "graph", "replay",
     "verify", "state", "convert", "scrub", "pack", "unpack", "dump", "top", "ctl", "rings",
@@ -70,11 +70,7 @@ fn large(path: &str) {
             .collect();
         common::calls(&edges)
     };
-    let thread = |id| Thread {
-        id: ThreadId(id),
-        name: format!("worker-{id}"),
-        ..Thread::default()
-    };
+    let thread = |id| thread(id, &format!("worker-{id}"));
     write(
         path,
         &info,
@@ -114,8 +110,11 @@ fn reports_fit_and_keep_the_self_share() {
         }
     }
     let piped = answer(&["report", &trace]);
-    assert!(piped.contains("  <index_builder::tokens::Stemmer as index_builder::Step>::apply\n"));
-    assert!(!piped.contains("left out"), "{piped}");
+    assert_contains(
+        &piped,
+        "  <index_builder::tokens::Stemmer as index_builder::Step>::apply\n",
+    );
+    assert_lacks(&piped, "left out");
     for command in ["info", "rings"] {
         let folder = folder.path().to_str().unwrap();
         for columns in [60, 80] {
@@ -135,9 +134,7 @@ fn reports_fit_and_keep_the_self_share() {
 
 #[test]
 fn colours_are_as_they_are_asked_for() {
-    let folder = Folder::new("colours");
-    let trace = folder.file("t.fdr");
-    small(&trace, NAMES);
+    let (_folder, trace) = in_folder("colours", "t.fdr", small);
     let bold = |variables: &[(&str, &str)], words: &[&str]| {
         let mut command = command();
         for name in ["NO_COLOR", "CLICOLOR_FORCE"] {
@@ -161,22 +158,20 @@ fn colours_are_as_they_are_asked_for() {
     };
     assert!(coloured(&[]) && !coloured(&["TERM=dumb"]) && !coloured(&["NO_COLOR=1"]));
     let help = fdr(&["--color", "always", "report", "--help"]);
-    assert!(stdout(&help).contains("\x1b["), "{help:?}");
+    assert_contains(stdout(&help), "\x1b[");
     let wrong = fdr(&["report", "--colour"]);
-    assert!(!stderr(&wrong).contains("\x1b["), "{wrong:?}");
+    assert_lacks(stderr(&wrong), "\x1b[");
 }
 
 #[test]
 fn only_terminals_get_a_pager() {
-    let folder = Folder::new("pager");
-    let trace = folder.file("t.fdr");
-    small(&trace, NAMES);
+    let (_folder, trace) = in_folder("pager", "t.fdr", small);
     let mark = &["FDR_PAGER=\"sed s/^/P:/\"", "PAGER=false"];
     let paged = on_terminal(80, mark, &["report", &trace]);
     assert!(paged.lines().all(|line| line.starts_with("P:")), "{paged}");
-    assert!(paged.contains("app::step"), "{paged}");
+    assert_contains(&paged, "app::step");
     let piped = answer(&["report", &trace]);
-    assert!(!piped.contains("P:"));
+    assert_lacks(&piped, "P:");
     for (variables, words) in [
         (&mark[..], &["report", "--no-pager", &trace][..]),
         (&["FDR_PAGER=", "PAGER=false"], &["report", &trace]),
@@ -324,15 +319,8 @@ fn very_long_names_lose_their_middle() {
         "<app::{}::Pool as app::Checkout>::next",
         "PooledConnection::".repeat(12)
     );
-    let info = TraceInfo {
-        functions: functions(&[&name]),
-        ..TraceInfo::default()
-    };
-    let thread = Thread {
-        id: ThreadId(7),
-        name: "tokio-runtime-worker-".repeat(2),
-        ..Thread::default()
-    };
+    let info = info(&[&name]);
+    let thread = thread(7, &"tokio-runtime-worker-".repeat(2));
     write(
         &trace,
         &info,
@@ -350,7 +338,7 @@ fn very_long_names_lose_their_middle() {
         }
     }
     let piped = answer(&["state", &trace]);
-    assert!(piped.contains(&name), "{piped}");
+    assert_contains(&piped, &name);
 }
 
 #[test]
@@ -359,10 +347,7 @@ fn left_out_columns_are_named_in_order() {
     let trace = folder.file("t.fdr");
     large(&trace);
     let text = plain(&on_terminal(80, &[], &["report", "--no-pager", &trace]));
-    assert!(
-        text.contains("no room for min, mean, p50, p90, p99:"),
-        "{text}"
-    );
+    assert_contains(&text, "no room for min, mean, p50, p90, p99:");
 }
 
 #[test]
@@ -376,9 +361,7 @@ fn ways_to_write_moments_are_a_list() {
 
 #[test]
 fn wrong_values_are_explained_by_option() {
-    let folder = Folder::new("values");
-    let trace = folder.file("t.fdr");
-    small(&trace, NAMES);
+    let (_folder, trace) = in_folder("values", "t.fdr", small);
     for (words, wanted) in [
         (&["convert", "--to", "trace"][..], "there is no such format"),
         (

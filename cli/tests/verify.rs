@@ -1,6 +1,8 @@
 //! `fdr verify`: verdicts and exit codes, on traces of others and on damaged ones.
 
-use crate::common::{self, Folder, calls, fdr, golden, small, stdout, write};
+use crate::common::{
+    self, Folder, assert_contains, calls, fdr, golden, in_folder, small, stdout, thread, write,
+};
 use fdr_formats::model::Counts;
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
@@ -65,17 +67,14 @@ fn a_cut_file_is_reported_with_offsets() {
     }
     let (code, text) = verdict(&["--limit", "1", &golden("v3-trunc.fdr")]);
     assert_eq!(code, 1);
-    assert!(text.contains("more not shown (--limit)\n"), "{text}");
+    assert_contains(&text, "more not shown (--limit)\n");
 }
 
 #[test]
 fn time_that_goes_back_is_a_violation() {
     let folder = Folder::new("back");
     let trace = folder.file("t.fdr");
-    let thread = Thread {
-        id: ThreadId(7),
-        ..Thread::default()
-    };
+    let thread = thread(7, "");
     let edges = calls(&[(100, 1), (90, -1)]);
     write(&trace, &TraceInfo::default(), &[(thread, edges)]);
     let (code, text) = verdict(&[&trace]);
@@ -136,7 +135,7 @@ fn several_traces_are_judged_by_the_worst() {
     )));
     let unread = fdr(&["verify", "/no/such/file", &bad, &good]);
     assert_eq!(unread.status.code(), Some(2));
-    assert!(stdout(&unread).contains(&format!("{good}: OK: ")));
+    assert_contains(stdout(&unread), &format!("{good}: OK: "));
     assert_eq!(
         common::stderr(&unread),
         "fdr: /no/such/file: No such file or directory (os error 2)\n"
@@ -145,9 +144,7 @@ fn several_traces_are_judged_by_the_worst() {
 
 #[test]
 fn what_is_missing_is_a_note() {
-    let folder = Folder::new("missing");
-    let trace = folder.file("t.fdr");
-    common::lossy(&trace);
+    let (_folder, trace) = in_folder("missing", "t.fdr", common::lossy);
     assert_eq!(
         verdict(&[&trace]),
         (
@@ -165,7 +162,7 @@ fn what_is_missing_is_a_note() {
 fn cuts_and_flips_cause_no_panic() {
     let folder = Folder::new("damage");
     let whole = folder.file("whole.fdr");
-    small(&whole, &["app::run", "app::step"]);
+    small(&whole);
     let bytes = std::fs::read(&whole).unwrap();
     let trace = folder.file("damaged.fdr");
     // A few of each: every byte is the business of the reader's own tests.

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
-use fdr_formats::{Call, CpuId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Call, CpuId, Mark, Sink, Ticks};
 use serde_json::Value;
 
-use crate::common::{self, Folder, functions, json, rich};
+use crate::common::{self, Folder, assert_contains, in_folder, info, json, rich, rich_at, thread};
 
 /// The command, which serves.
 struct Viewer {
@@ -66,10 +66,7 @@ impl Drop for Viewer {
 /// Two threads, long enough that reading starts in the middle of their blocks. One thread has 180,000 calls, of which
 /// some are long. The other one has few calls.
 pub(crate) fn long(path: &str) {
-    let info = TraceInfo {
-        functions: functions(&["app::run", "app::step", "app::leaf"]),
-        ..TraceInfo::default()
-    };
+    let info = info(&["app::run", "app::step", "app::leaf"]);
     let id = fdr_formats::FunctionId;
     let mut busy = vec![Call::entry(Ticks(1000), id(1))];
     let mut at = 1000;
@@ -93,11 +90,6 @@ pub(crate) fn long(path: &str) {
         Call::exit(Ticks(900_000), id(3)),
         Call::exit(Ticks(1_500_000), id(1)),
     ];
-    let thread = |id, name: &str| Thread {
-        id: ThreadId(id),
-        name: name.to_owned(),
-        ..Thread::default()
-    };
     let mut writer = common::writer(path, &info);
     writer.thread(&thread(7, "busy"));
     for (nth, calls) in busy.chunks(250).enumerate() {
@@ -125,7 +117,7 @@ fn figures_of_a_stretch_equal_the_report() {
     let folder = Folder::new("view-figures");
     let (one, other) = (folder.file("long.fdr"), folder.file("rich.fdr"));
     long(&one);
-    rich(&other, 3_000_000_000);
+    rich_at(&other, 3_000_000_000);
     let viewer = Viewer::new(&[&one, &other]);
     for (nth, trace) in [&one, &other].into_iter().enumerate() {
         let whole = json(&["report", "--json", "--window", trace]);
@@ -178,9 +170,7 @@ fn calls(body: &[u8]) -> Vec<(u32, f64, f64, u32, u32)> {
 
 #[test]
 fn pictures_count_every_call_at_each_zoom() {
-    let folder = Folder::new("view-picture");
-    let trace = folder.file("long.fdr");
-    long(&trace);
+    let (_folder, trace) = in_folder("view-picture", "long.fdr", long);
     let mut known_near = None;
     // Of the second one, the lowest levels are given up, and calls are read from the trace again.
     for memory in ["512M", "6M"] {
@@ -225,9 +215,7 @@ fn pictures_count_every_call_at_each_zoom() {
 
 #[test]
 fn bad_requests_do_not_stop_the_server() {
-    let folder = Folder::new("view-refused");
-    let trace = folder.file("rich.fdr");
-    rich(&trace, 1_000_000_000);
+    let (folder, trace) = in_folder("view-refused", "rich.fdr", rich);
     let viewer = Viewer::new(&[&trace]);
     for (path, status) in [
         ("api/info?trace=%2e%2e", 200),
@@ -263,10 +251,8 @@ fn bad_requests_do_not_stop_the_server() {
         );
     }
     let (head, body) = viewer.get("");
-    assert!(
-        head.contains("text/html") && head.contains("no-referrer"),
-        "{head}"
-    );
+    assert_contains(&head, "text/html");
+    assert_contains(&head, "no-referrer");
     assert!(body.starts_with(b"<!doctype html>"));
     assert_eq!(common::contents(folder.path()), ["rich.fdr"]);
 }
@@ -276,14 +262,12 @@ fn unreadable_files_are_named() {
     let folder = Folder::new("view-error");
     let output = common::fdr(&["view", "--no-open", &folder.file("none.fdr")]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(common::stderr(&output).contains("none.fdr"), "{output:?}");
+    assert_contains(common::stderr(&output), "none.fdr");
 }
 
 #[test]
 fn calls_have_self_time_and_rank() {
-    let folder = Folder::new("view-call");
-    let trace = folder.file("long.fdr");
-    long(&trace);
+    let (_folder, trace) = in_folder("view-call", "long.fdr", long);
     for memory in ["512M", "6M"] {
         let viewer = Viewer::new(&["--max-memory", memory, &trace]);
         let own = json(&["report", "--json", "--window", &trace]);
@@ -298,10 +282,8 @@ fn calls_have_self_time_and_rank() {
             (&survey["calls"], &survey["before"]),
             (&row("app::run")["calls"], &0.into())
         );
-        assert_eq!(
-            (&survey["longer"], &survey["equal"]),
-            (&0.into(), &1.into())
-        );
+        assert_eq!(survey["longer"], 0);
+        assert_eq!(survey["equal"], 1);
         assert_eq!(survey["next"]["start"], 4000.0);
         assert_eq!(survey["next"]["thread"], 1);
         let one = viewer.json(&format!(
@@ -318,10 +300,8 @@ fn calls_have_self_time_and_rank() {
         );
         // Steps through all long calls: those at the top of the list.
         let steps = viewer.json("api/survey?functions=2");
-        assert_eq!(
-            (&steps["calls"], &steps["measured"]),
-            (&60_000.into(), &60_000.into())
-        );
+        assert_eq!(steps["calls"], 60_000);
+        assert_eq!(steps["measured"], 60_000);
         let slowest = steps["slowest"].as_array().expect("a list");
         let ticks = |call: &Value| call["end"].as_f64().unwrap() - call["start"].as_f64().unwrap();
         assert!(
@@ -345,15 +325,13 @@ fn calls_have_self_time_and_rank() {
         assert_eq!(of_one["longer"], 0);
         let why = viewer.json(&format!("api/why?{query}"));
         let sentence = why["calls"][0]["sentence"].as_str().expect("a sentence");
-        assert!(sentence.contains("app::step"), "{sentence}");
+        assert_contains(sentence, "app::step");
     }
 }
 
 #[test]
 fn view_agrees_with_flame_and_slow() {
-    let folder = Folder::new("view-flame");
-    let trace = folder.file("long.fdr");
-    long(&trace);
+    let (_folder, trace) = in_folder("view-flame", "long.fdr", long);
     let viewer = Viewer::new(&[&trace]);
     for (query, words) in [
         ("", &[][..]),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::common::{self, Folder, command};
+use crate::common::{self, Folder, assert_contains, assert_lacks, command};
 
 /// The command, which ends with this.
 struct Running(Child);
@@ -77,17 +77,18 @@ fn mode(path: &Path) -> u32 {
 fn no_command_line_has_the_address() {
     let folder = Folder::new("view-browser");
     let trace = folder.file("a.fdr");
-    common::small(&trace, &["run", "step"]);
+    common::small_named(&trace, &["run", "step"]);
     let (_child, address) = start(&folder, &trace);
     let words = until("a browser", || {
         fs::read_to_string(folder.file("noted.words")).ok()
     });
     let (_, rest) = address.split_once("http://").expect("an address");
     let (host, token) = rest.trim_end_matches('/').split_once('/').expect("a token");
-    assert!(!words.contains(token) && !words.contains(host), "{words}");
+    assert_lacks(&words, token);
+    assert_lacks(&words, host);
     // The file leads there, and no other user can read it.
     let html = fs::read_to_string(folder.file("noted.html")).expect("the file");
-    assert!(html.contains(&format!("url={address}\"")), "{html}");
+    assert_contains(&html, &format!("url={address}\""));
     let path = words.lines().last().expect("a path");
     let path = Path::new(path);
     assert_eq!(mode(path), 0o600);
@@ -105,7 +106,7 @@ fn no_command_line_has_the_address() {
 fn a_signal_leaves_no_file() {
     let folder = Folder::new("view-browser-signal");
     let trace = folder.file("a.fdr");
-    common::small(&trace, &["run", "step"]);
+    common::small_named(&trace, &["run", "step"]);
     let (mut child, _) = start(&folder, &trace);
     until("a browser", || {
         fs::metadata(folder.file("noted.words")).ok()

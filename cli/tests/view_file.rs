@@ -9,10 +9,10 @@ use fdr_formats::identity::Part;
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{ERROR, Field, FieldValue, Note, RESULT};
 use fdr_formats::xray::XrayWriter;
-use fdr_formats::{CpuId, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{CpuId, Function, FunctionId, Mark, Sink, Ticks, TraceInfo};
 use serde_json::Value;
 
-use crate::common::{self, Folder, answer, calls, event};
+use crate::common::{self, Folder, answer, assert_contains, calls, event, thread};
 
 /// Part of each value of the trace.
 const VALUE: &str = "canary";
@@ -23,11 +23,7 @@ const NUMBER: u64 = 987_654_321_987;
 fn full_of_values(path: &str, reason: &str) {
     let info = info_with_values(reason);
     let mut writer = common::writer(path, &info);
-    writer.thread(&Thread {
-        id: ThreadId(7),
-        name: "main".to_owned(),
-        ..Thread::default()
-    });
+    writer.thread(&thread(7, "main"));
     writer.calls(&calls(&[(1000, 1)]));
     for nth in 0..40_u64 {
         let (begin, long) = (10_000 + nth * 10_000, nth == 39);
@@ -144,8 +140,8 @@ fn a_file_to_send_has_no_value() {
     ] {
         full_of_values(&trace, reason);
         // The commands show them.
-        assert!(answer(&["slow", "--json", &trace]).contains("canary text"));
-        assert!(answer(&["report", "--json", &trace]).contains(VALUE));
+        assert_contains(answer(&["slow", "--json", &trace]), "canary text");
+        assert_contains(answer(&["report", "--json", &trace]), VALUE);
         let output = common::fdr(&["view", "--force", "-o", &page, &trace]);
         assert!(output.status.success(), "{output:?}");
         let data = data(&page);
@@ -159,7 +155,7 @@ fn a_file_to_send_has_no_value() {
         let slow = &head["slow"][0]["calls"][0];
         assert_eq!(slow["function"], "app::login");
         let sentence = slow["sentence"].as_str().expect("a sentence");
-        assert!(sentence.contains("app::span"), "{sentence}");
+        assert_contains(sentence, "app::span");
         assert_eq!(head["reports"][0]["functions"][0]["name"], "app::span");
         fs::remove_file(&trace).expect("it is there");
     }

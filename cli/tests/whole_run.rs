@@ -3,7 +3,10 @@
 
 use std::fs;
 
-use crate::common::{Folder, answer, calls, fdr, functions, json, stderr, stdout, write};
+use crate::common::{
+    Folder, answer, assert_contains, assert_lacks, calls, fdr, functions, info, json, stderr,
+    stdout, thread, write,
+};
 use fdr_formats::model::{Counts, FunctionTotals, Missing};
 use fdr_formats::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use serde_json::Value;
@@ -69,10 +72,8 @@ fn records_of_all_calls_are_the_whole_run() {
     assert_eq!(report["scope"], "whole_run");
     let down = row(&report, "app::down");
     // The outermost call alone, and not that inside.
-    assert_eq!(
-        (&down["total_ns"], &down["nests"]),
-        (&300.into(), &false.into())
-    );
+    assert_eq!(down["total_ns"], 300);
+    assert_eq!(down["nests"], false);
     assert_eq!(
         json(&["report", "--hist", "--json", &path, "*"])["is_whole_run"],
         true
@@ -86,9 +87,9 @@ fn totals_with_inner_calls_are_marked() {
     let all = vec![totals(1, 20, true), totals(2, 5, false)];
     trace(&path, all, &RECURSION, Missing::default());
     let text = answer(&["report", &path]);
-    assert!(text.contains("  ≤2.000 µs  "), "{text}");
-    assert!(text.contains("\n≤: the function calls itself"), "{text}");
-    assert!(text.contains("  500 ns  "), "{text}");
+    assert_contains(&text, "  ≤2.000 µs  ");
+    assert_contains(&text, "\n≤: the function calls itself");
+    assert_contains(&text, "  500 ns  ");
     let report = json(&["report", "--json", &path]);
     assert_eq!(row(&report, "app::down")["nests"], true);
     assert_eq!(row(&report, "app::leaf")["nests"], false);
@@ -115,17 +116,12 @@ fn functions_without_room_have_their_records() {
     trace(&path, all, &edges, Missing::default());
     let report = json(&["report", "--json", &path]);
     let leaf = row(&report, "app::leaf");
-    assert_eq!(
-        (&leaf["calls"], &leaf["of_records"]),
-        (&1.into(), &true.into())
-    );
+    assert_eq!(leaf["calls"], 1);
+    assert_eq!(leaf["of_records"], true);
     assert_eq!(row(&report, "(functions without room)")["calls"], 9);
     let text = answer(&["report", &path]);
-    assert!(text.contains("  app::leaf (records)\n"), "{text}");
-    assert!(
-        text.contains("(functions without room): one row of all"),
-        "{text}"
-    );
+    assert_contains(&text, "  app::leaf (records)\n");
+    assert_contains(&text, "(functions without room): one row of all");
     let found = json(&["report", "--hist", "--json", &path, "app::leaf"]);
     assert_eq!(found["functions"][0]["calls"], 1);
 }
@@ -138,9 +134,9 @@ fn a_function_is_never_the_nearest_to_itself() {
     trace(&path, vec![totals(1, 5, false)], &edges, Missing::default());
     let output = fdr(&["report", "--hist", &path, "app::leaf"]);
     let messages = stderr(&output);
-    assert!(
-        messages.contains("app::leaf has no figures of the whole run (--window"),
-        "{messages}"
+    assert_contains(
+        messages,
+        "app::leaf has no figures of the whole run (--window",
     );
 }
 
@@ -155,11 +151,11 @@ fn dropped_records_are_reported_by_all_lines() {
     trace(&path, vec![totals(1, 20, false)], &RECURSION, missing);
     let text = answer(&["report", &path]);
     let head = "figures of the whole run, without calls of 30 dropped records (";
-    assert!(text.contains(head), "{text}");
-    assert!(!text.contains("each call that has ended"), "{text}");
-    assert!(
-        text.contains("of 70 records: 36 overwritten by newer ones, 30 dropped\n"),
-        "{text}"
+    assert_contains(&text, head);
+    assert_lacks(&text, "each call that has ended");
+    assert_contains(
+        &text,
+        "of 70 records: 36 overwritten by newer ones, 30 dropped\n",
     );
 }
 
@@ -167,18 +163,15 @@ fn dropped_records_are_reported_by_all_lines() {
 fn a_missing_end_is_reported_by_all_commands() {
     let folder = Folder::new("whole-end");
     let path = folder.file("t.fdr");
-    let thread = |id| Thread {
-        id: ThreadId(id),
-        ..Thread::default()
-    };
+    let thread = |id| thread(id, "");
     let threads = [1, 2, 3].map(|id| (thread(id), calls(&RECURSION)));
-    let info = TraceInfo {
-        functions: functions(&["app::down"]),
-        ..TraceInfo::default()
-    };
+    let info = info(&["app::down"]);
     write(&path, &info, &threads);
     let bytes = fs::read(&path).expect("the trace");
-    assert!(stdout(&fdr(&["verify", &path])).contains(": OK: 12 records in 3 threads"));
+    assert_contains(
+        stdout(&fdr(&["verify", &path])),
+        ": OK: 12 records in 3 threads",
+    );
     // Each block begins with an extent of 16 bytes, which has the number of bytes behind it.
     let (mut at, mut cuts) = (32, Vec::new());
     while at < bytes.len() {
@@ -192,7 +185,7 @@ fn a_missing_end_is_reported_by_all_commands() {
         fs::write(&path, &bytes[..cut]).expect("a file");
         let verdict = fdr(&["verify", &path]);
         assert_eq!(verdict.status.code(), Some(1), "cut at {cut}");
-        assert!(stdout(&verdict).contains("of 3 threads"), "{verdict:?}");
+        assert_contains(stdout(&verdict), "of 3 threads");
         for command in [
             &["report"][..],
             &["info"],

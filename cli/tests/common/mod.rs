@@ -47,6 +47,45 @@ pub(crate) fn answer(arguments: &[&str]) -> String {
     stdout(&output).to_owned()
 }
 
+/// What the tool prints on stderr. The tool must succeed.
+#[track_caller]
+pub(crate) fn messages(arguments: &[&str]) -> String {
+    let output = fdr(arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    stderr(&output).to_owned()
+}
+
+/// The text has that part.
+#[track_caller]
+pub(crate) fn assert_contains(text: impl AsRef<str>, part: &str) {
+    let text = text.as_ref();
+    assert!(text.contains(part), "{part:?} is not in {text}");
+}
+
+/// The text lacks that part.
+#[track_caller]
+pub(crate) fn assert_lacks(text: impl AsRef<str>, part: &str) {
+    let text = text.as_ref();
+    assert!(!text.contains(part), "{part:?} is in {text}");
+}
+
+/// The tool refuses these arguments: exit code 2, and a message with that part.
+#[track_caller]
+pub(crate) fn assert_refused(arguments: &[&str], part: &str) {
+    let output = fdr(arguments);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    assert_contains(stderr(&output), part);
+}
+
+/// Each field of a JSON object is in the documentation.
+#[track_caller]
+pub(crate) fn assert_documented(object: &Value) {
+    let documented = include_str!("../../../docs/json.md");
+    for field in object.as_object().expect("an object").keys() {
+        assert_contains(documented, &format!("`{field}`"));
+    }
+}
+
 /// Runs the tool and reads its output as JSON.
 pub(crate) fn json(arguments: &[&str]) -> Value {
     serde_json::from_str(&answer(arguments)).expect("JSON")
@@ -79,13 +118,7 @@ fn forget_ids(report: &mut Value) {
 
 /// Converts a trace, and returns the messages.
 pub(crate) fn convert(from: &str, target: &Target, to: &str) -> String {
-    let output = fdr(&["convert", from, "--to", target.name, "-o", to]);
-    assert!(
-        output.status.success(),
-        "{from} to {}: {output:?}",
-        target.name
-    );
-    stderr(&output).to_owned()
+    messages(&["convert", from, "--to", target.name, "-o", to])
 }
 
 /// A trace that another program made, or a person to the byte.
@@ -149,6 +182,14 @@ impl Folder {
     }
 }
 
+/// A folder of one's own with a trace of that name, and the trace's path.
+pub(crate) fn in_folder(folder: &str, name: &str, write: impl FnOnce(&str)) -> (Folder, String) {
+    let folder = Folder::new(folder);
+    let path = folder.file(name);
+    write(&path);
+    (folder, path)
+}
+
 impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
@@ -166,6 +207,22 @@ pub(crate) fn functions(names: &[&str]) -> Vec<Function> {
         kind: Default::default(),
     };
     names.iter().enumerate().map(function).collect()
+}
+
+/// What a trace says of itself: functions with these names.
+pub(crate) fn info(names: &[&str]) -> TraceInfo {
+    TraceInfo {
+        functions: functions(names),
+        ..TraceInfo::default()
+    }
+}
+
+pub(crate) fn thread(id: u64, name: &str) -> Thread {
+    Thread {
+        id: ThreadId(id),
+        name: name.to_owned(),
+        ..Thread::default()
+    }
 }
 
 /// Entries (positive) and exits (negative) of function ids, at these times.
@@ -199,6 +256,11 @@ pub(crate) fn write(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Call>)
         writer.calls(calls);
     }
     writer.finish().expect("a trace");
+}
+
+/// Writes a trace of one thread without a name, thread 7.
+pub(crate) fn write_thread(path: &str, info: &TraceInfo, edges: &[(u64, i64)]) {
+    write(path, info, &[(thread(7, ""), calls(edges))]);
 }
 
 /// What stands in a thread.
@@ -247,18 +309,17 @@ pub(crate) fn event<'a>(
     }
 }
 
-/// A small trace with names: thread 7 `main` runs f1 { f2 f2 }, thread 8 `worker` runs f2.
-pub(crate) fn small(path: &str, names: &[&str]) {
+/// A small trace: thread 7 `main` runs `app::run` { `app::step` `app::step` }, thread 8 `worker` runs `app::step`.
+pub(crate) fn small(path: &str) {
+    small_named(path, &["app::run", "app::step"]);
+}
+
+/// The same with other names of its functions.
+pub(crate) fn small_named(path: &str, names: &[&str]) {
     let info = TraceInfo {
-        functions: functions(names),
         program: "small".into(),
         process: Some(7),
-        ..TraceInfo::default()
-    };
-    let thread = |id, name: &str| Thread {
-        id: ThreadId(id),
-        name: name.into(),
-        ..Thread::default()
+        ..info(names)
     };
     let main = calls(&[
         (1000, 1),
@@ -308,8 +369,12 @@ pub(crate) fn lossy(path: &str) {
 
 /// A snapshot with everything that a recorder's trace has: three threads with names and counts, calls
 /// that were open at the beginning and at the end, tail exits, CPUs, arguments, custom events, gaps.
-/// `frequency`: ticks per second.
-pub(crate) fn rich(path: &str, frequency: u64) {
+pub(crate) fn rich(path: &str) {
+    rich_at(path, 1_000_000_000);
+}
+
+/// The same with that many ticks per second.
+pub(crate) fn rich_at(path: &str, frequency: u64) {
     let mut info = TraceInfo {
         functions: functions(&["app::main", "app::step<Größe>", "lib::leaf", "lib::last"]),
         program: "rich".into(),
@@ -398,10 +463,7 @@ fn one_rich_thread(writer: &mut dyn Sink, nth: u64, name: &str) {
 
 /// Thread 7 runs `app::run` { `app::step` }, with short calls in both: 5, and 7 of 21 ns. There were 50 in the whole run.
 pub(crate) fn with_short_calls(path: &str) {
-    let info = TraceInfo {
-        functions: functions(&["app::run", "app::step", "app::none"]),
-        ..TraceInfo::default()
-    };
+    let info = info(&["app::run", "app::step", "app::none"]);
     let mut writer = writer(path, &info);
     writer.thread(&Thread {
         id: ThreadId(7),
