@@ -254,7 +254,7 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
             "report, trace {seed}: one rounding for each of two threads"
         );
         assert_eq!(short_of(source), ticks, "flame, trace {seed}");
-        let tally = Tally::count(source, &|_| {}).expect("readable");
+        let tally = Tally::count(source).expect("readable");
         assert_eq!(tally.marks().short_calls, calls, "info, trace {seed}");
         assert_eq!(sums, in_nanos(source, &found.sums), "report, trace {seed}");
         assert_eq!(missing, found.missing, "report, trace {seed}");

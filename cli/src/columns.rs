@@ -27,14 +27,35 @@ pub(crate) struct Columns<'a> {
     pub(crate) spare: &'a [&'a str],
 }
 
-/// A line about the columns that were left out. `None`: no column was.
-pub(crate) fn no_room(left_out: &[&str]) -> Option<String> {
-    let names = left_out.join(", ");
-    (!names.is_empty())
-        .then(|| format!("no room for {names}: a wider terminal, a pipe or --json has them"))
-}
+impl<'a> Columns<'a> {
+    /// Columns for standard output. The first `right` ones hold numbers.
+    pub(crate) fn new(head: &'a [&'a str], right: usize) -> Columns<'a> {
+        Columns {
+            head,
+            right,
+            colour: ui::colour(),
+            width: ui::columns(),
+            ..Columns::default()
+        }
+    }
 
-impl Columns<'_> {
+    /// Writes the head and the rows, and names the columns that are left out.
+    ///
+    /// # Errors
+    /// Where it can't be written.
+    pub(crate) fn write_with_note<I: Iterator<Item = Vec<String>>>(
+        &self,
+        out: &mut dyn Write,
+        rows: impl Fn() -> I,
+    ) -> anyhow::Result<()> {
+        let names = self.write(out, rows)?.join(", ");
+        if let (false, Some(width)) = (names.is_empty(), self.width) {
+            let note = format!("no room for {names}: a wider terminal, a pipe or --json has them");
+            writeln!(out, "{}", ui::wrap(&note, width, 2))?;
+        }
+        Ok(())
+    }
+
     /// Writes the head and the rows; `rows` gives the same ones each time. A row may have fewer cells than
     /// there are columns. Returns the heads of the columns that are left out.
     ///

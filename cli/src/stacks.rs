@@ -5,13 +5,12 @@ use fdr_formats::calls::{
     CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall, Untimed, untimed,
 };
 use fdr_formats::notes::NoteKind;
-use fdr_formats::source::drive_parallel;
 use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
 };
 use foldhash::{HashMap, HashMapExt};
 
-use crate::ui::{self, Progress};
+use crate::ui;
 
 /// What a pass over the trace does with its calls.
 pub(crate) trait Pass: Send {
@@ -228,7 +227,6 @@ pub(crate) fn run_on<P: Pass>(
     make: impl Fn() -> P + Sync,
 ) -> Result<Vec<P>, fdr_formats::Error> {
     let untimed = untimed(source.info());
-    let progress = Progress::new(source);
     let stacks = || Stacks {
         pass: make(),
         untimed: untimed.clone(),
@@ -238,7 +236,7 @@ pub(crate) fn run_on<P: Pass>(
         by_id: HashMap::new(),
         current: 0,
     };
-    let done = drive_parallel(source, jobs, stacks, &|bytes| progress.add(bytes))?;
+    let done = ui::drive_on(source, jobs, stacks)?;
     let passes = done.into_iter().map(|mut stacks| {
         for place in 0..stacks.threads.len() {
             stacks.finish(place);

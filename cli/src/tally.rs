@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use fdr_formats::notes::{self, Form, NoteKind};
-use fdr_formats::source::drive_parallel;
 use fdr_formats::{
     Call, Diagnostic, Edge, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts,
 };
@@ -177,11 +176,8 @@ impl Tally {
     ///
     /// # Errors
     /// Where the file can't be read.
-    pub(crate) fn count(
-        source: &dyn Source,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Tally, Error> {
-        let parts = drive_parallel(source, ui::jobs(), Tally::default, progress)?;
+    pub(crate) fn count(source: &dyn Source) -> Result<Tally, Error> {
+        let parts = ui::drive(source, Tally::default)?;
         let mut sum = Tally::default();
         for thread in &source.info().threads {
             sum.thread(thread);
@@ -373,7 +369,7 @@ mod tests {
         let one = [entry(5, 1), exit(9, 1)];
         let two = [synthetic(entry(3, 2)), exit(4, 2)];
         let trace = MemoryTrace::new(&[(8, &one), (7, &two), (8, &one)]);
-        let tally = Tally::count(&trace, &|_| {}).unwrap();
+        let tally = Tally::count(&trace).unwrap();
         let threads: Vec<_> = tally
             .threads()
             .map(|seen| (seen.thread.id.0, seen.records, seen.synthetic))
@@ -387,7 +383,7 @@ mod tests {
     fn ended_or_missing_exits_may_mean_open_calls() {
         let may_be_open = |calls: &[Call]| {
             let trace = MemoryTrace::new(&[(7, calls)]);
-            Tally::count(&trace, &|_| {}).unwrap().may_be_open()
+            Tally::count(&trace).unwrap().may_be_open()
         };
         let begun = synthetic(entry(1, 2));
         assert!(!may_be_open(&[begun, entry(3, 1), exit(4, 1), exit(5, 2)]));

@@ -341,7 +341,7 @@ pub(crate) fn size_of(text: &str) -> Result<u64, &'static str> {
 
 mod progress;
 
-pub(crate) use progress::{Arrivals, Progress};
+pub(crate) use progress::{Arrivals, Progress, drive, drive_on};
 
 #[cfg(test)]
 mod tests;

@@ -51,7 +51,7 @@ impl Windows {
 
     /// Of a trace, all of which is read.
     pub(crate) fn of_trace(source: &dyn Source) -> Result<Option<Windows>, fdr_formats::Error> {
-        Ok(Tally::count(source, &|_| {})?.windows())
+        Ok(Tally::count(source)?.windows())
     }
 
     /// Where the stretch begins that all threads have.

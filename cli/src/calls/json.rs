@@ -1,191 +1,28 @@
 //! The slowest calls as JSON: see docs/json.md.
 
-use std::borrow::Cow;
 use std::io::Write;
 
 use fdr_formats::model::State;
 use fdr_formats::notes::Note;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::arguments::CallNotes;
-use super::cause::{Cause, Step};
+use super::cause::{Cause, ConcurrentCall, Step};
 use super::cpu_time::CpuTime;
 use super::events::{self, Events};
-use super::finding::Finding;
+use super::finding::{Finding, SameCause};
 use super::findings::Findings;
 use super::idle::IdleFunction;
-use super::samples::Samples;
+use super::samples::{Sampled, Samples};
 use super::states::{CallStates, Preemptor};
-use super::tree;
+use super::tree::Wait;
 use super::words::sentence;
-use crate::report::json::{self, Head};
+use crate::report::json;
 use crate::report::json_field::JsonField;
 use crate::report::names::{name_of, name_of_thread};
-use crate::symbols;
-
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    head: Head<'a>,
-    is_whole_run: bool,
-    calls: Vec<Call<'a>>,
-    calls_not_shown: u64,
-    waits_for_work: Vec<Idle>,
-    cpu_time: Option<AllCpuTime>,
-}
-
-#[derive(Serialize)]
-struct Idle {
-    function: String,
-    id: u32,
-    calls: u64,
-    total_ns: u64,
-    waiting_ns: u64,
-}
-
-#[derive(Serialize)]
-struct AllCpuTime {
-    running_ns: u64,
-    in_calls_ns: u64,
-    in_no_call_ns: u64,
-    threads: Vec<ThreadCpuTime>,
-    samples_in_no_call: u64,
-    in_no_call: Vec<SampledLine>,
-}
-
-#[derive(Serialize)]
-struct ThreadCpuTime {
-    thread: u64,
-    thread_name: String,
-    running_ns: u64,
-    in_calls_ns: u64,
-}
-
-#[derive(Serialize)]
-struct Call<'a> {
-    function: String,
-    id: u32,
-    thread: u64,
-    thread_name: String,
-    start_ns: u64,
-    since_first_ns: Option<u64>,
-    begin_unix_ns: Option<u64>,
-    total_ns: u64,
-    returned: bool,
-    slow_calls: Option<u64>,
-    same_cause: Option<SameCause>,
-    usual: Usual,
-    excess_ns: u64,
-    path: Vec<Part>,
-    spread: Vec<Part>,
-    cause: &'static str,
-    share: f64,
-    wait: Option<Wait>,
-    states: Option<States>,
-    samples: Option<AllSamples>,
-    meanwhile: Option<ConcurrentCall>,
-    arguments: Vec<Arguments<'a>>,
-    events: Vec<Event<'a>>,
-    events_in_all: u64,
-    sentence: String,
-}
-
-#[derive(Serialize)]
-pub(crate) struct Arguments<'a> {
-    function: String,
-    fields: Vec<JsonField<'a>>,
-}
-
-#[derive(Serialize)]
-pub(crate) struct Event<'a> {
-    name: String,
-    level: Option<Cow<'static, str>>,
-    since_begin_ns: u64,
-    times: u64,
-    fields: Vec<JsonField<'a>>,
-}
-
-#[derive(Serialize)]
-struct SameCause {
-    calls: u64,
-    or_more: bool,
-    functions: u64,
-    total_ns: u64,
-    times: u64,
-}
-
-#[derive(Serialize)]
-struct Usual {
-    calls: u64,
-    p50_ns: u64,
-    p90_ns: u64,
-    p99_ns: u64,
-}
-
-#[derive(Serialize)]
-struct Part {
-    function: String,
-    calls: u64,
-    total_ns: u64,
-    usual_ns: u64,
-    usual_calls: f64,
-}
-
-#[derive(Serialize)]
-struct Wait {
-    waited_for: String,
-    reason: String,
-    waited_ns: u64,
-    holder: Option<u64>,
-    holder_name: Option<String>,
-    holder_function: Option<String>,
-}
-
-#[derive(Serialize)]
-struct States {
-    running_ns: u64,
-    preempted_ns: u64,
-    waiting_ns: u64,
-    unknown_ns: u64,
-    excess: Option<&'static str>,
-    preempted_by: Option<PreemptedBy>,
-    page_faults: u64,
-}
-
-#[derive(Serialize)]
-struct AllSamples {
-    time: u64,
-    time_in: Vec<SampledLine>,
-    page_faults: u64,
-    page_faults_in: Vec<SampledLine>,
-}
-
-#[derive(Serialize)]
-struct SampledLine {
-    function: String,
-    file: Option<String>,
-    line: Option<u32>,
-    samples: u64,
-}
-
-#[derive(Serialize)]
-struct PreemptedBy {
-    is_other_process: bool,
-    thread: Option<u64>,
-    thread_name: Option<String>,
-    function: Option<String>,
-}
-
-#[derive(Serialize)]
-struct ConcurrentCall {
-    thread: u64,
-    thread_name: String,
-    function: String,
-    ns: u64,
-    running_ns: Option<u64>,
-    usual_share: f64,
-}
+use crate::report::states::InStates;
+use crate::symbols::CodeLocation;
 
 /// Writes all findings.
 pub(crate) fn write(
@@ -195,112 +32,116 @@ pub(crate) fn write(
     found: &Findings,
 ) -> anyhow::Result<()> {
     let calls = found.list.iter().map(|finding| call(info, found, finding));
-    json::print(
-        out,
-        &Document {
-            head: Head::new(file, info),
-            is_whole_run: found.is_whole_run,
-            calls: calls.collect(),
-            calls_not_shown: found.hidden_calls.iter().map(|(_, calls)| calls).sum(),
-            waits_for_work: found.idle.iter().map(|of| idle(info, of)).collect(),
-            cpu_time: found.cpu_time.as_ref().map(|time| cpu_time(info, time)),
-        },
-    )
-}
-
-fn idle(info: &TraceInfo, idle: &IdleFunction) -> Idle {
-    let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
-    Idle {
-        function: name_of(info, idle.function),
-        id: idle.function.0,
-        calls: idle.calls,
-        total_ns: nanos(idle.total),
-        waiting_ns: nanos(idle.waiting),
-    }
-}
-
-fn cpu_time(info: &TraceInfo, time: &CpuTime) -> AllCpuTime {
-    let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
-    let threads = time.threads.iter().map(|of| ThreadCpuTime {
-        thread: of.thread.0,
-        thread_name: name_of_thread(info, of.thread).to_owned(),
-        running_ns: nanos(of.running),
-        in_calls_ns: nanos(of.in_calls),
+    let hidden: u64 = found.hidden_calls.iter().map(|(_, calls)| calls).sum();
+    let idle = found.idle.iter().map(|of| idle(info, of));
+    let document = json!({
+        "is_whole_run": found.is_whole_run,
+        "calls": calls.collect::<Value>(),
+        "calls_not_shown": hidden,
+        "waits_for_work": idle.collect::<Value>(),
+        "cpu_time": found.cpu_time.as_ref().map(|time| cpu_time(info, time)),
     });
-    AllCpuTime {
-        running_ns: nanos(time.running()),
-        in_calls_ns: nanos(time.in_calls()),
-        in_no_call_ns: nanos(time.outside()),
-        threads: threads.collect(),
-        samples_in_no_call: time.samples.count,
-        in_no_call: time.samples.places.iter().map(place).collect(),
-    }
+    json::print_of(out, file, info, document)
 }
 
-fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a> {
+fn idle(info: &TraceInfo, idle: &IdleFunction) -> Value {
+    let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
+    json!({
+        "function": name_of(info, idle.function),
+        "id": idle.function.0,
+        "calls": idle.calls,
+        "total_ns": nanos(idle.total),
+        "waiting_ns": nanos(idle.waiting),
+    })
+}
+
+fn cpu_time(info: &TraceInfo, time: &CpuTime) -> Value {
+    let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
+    let threads = time.threads.iter().map(|of| {
+        json!({
+            "thread": of.thread.0,
+            "thread_name": name_of_thread(info, of.thread),
+            "running_ns": nanos(of.running),
+            "in_calls_ns": nanos(of.in_calls),
+        })
+    });
+    json!({
+        "running_ns": nanos(time.running()),
+        "in_calls_ns": nanos(time.in_calls()),
+        "in_no_call_ns": nanos(time.outside()),
+        "threads": threads.collect::<Value>(),
+        "samples_in_no_call": time.samples.count,
+        "in_no_call": places(&time.samples),
+    })
+}
+
+fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Value {
     let clock = &info.clock;
-    let nanos = |ticks: u64| clock.nanos(Ticks(ticks)).0;
     let (call, usual) = (&finding.call, &finding.usual);
     let explained = &finding.explained;
-    let part = |step: &Step| Part {
-        function: name_of(info, step.function),
-        calls: step.calls,
-        total_ns: step.total as u64,
-        usual_ns: step.usual as u64,
-        usual_calls: step.usual_calls,
-    };
-    let total_ns = nanos(call.total);
-    Call {
-        function: name_of(info, call.function),
-        id: call.function.0,
-        thread: call.thread.0,
-        thread_name: name_of_thread(info, call.thread).to_owned(),
-        start_ns: clock.nanos(call.start).0,
-        since_first_ns: found
-            .begin
-            .map(|begin| clock.nanos(call.start.since(begin)).0),
-        begin_unix_ns: clock.unix_nanos(call.start),
-        total_ns,
-        returned: !call.is_open,
-        slow_calls: finding.slow_calls,
-        same_cause: finding.same_cause.map(|same| SameCause {
-            calls: same.calls,
-            or_more: same.or_more,
-            functions: same.functions,
-            total_ns: info.clock.nanos(Ticks(same.total)).0,
-            times: same.times,
-        }),
-        usual: Usual {
-            calls: usual.calls,
-            p50_ns: usual.p50,
-            p90_ns: usual.p90,
-            p99_ns: usual.p99,
+    let begin = found.begin;
+    let total_ns = clock.nanos(Ticks(call.total)).0;
+    json!({
+        "function": name_of(info, call.function),
+        "id": call.function.0,
+        "thread": call.thread.0,
+        "thread_name": name_of_thread(info, call.thread),
+        "start_ns": clock.nanos(call.start).0,
+        "since_first_ns": begin.map(|begin| clock.nanos(call.start.since(begin)).0),
+        "begin_unix_ns": clock.unix_nanos(call.start),
+        "total_ns": total_ns,
+        "returned": !call.is_open,
+        "slow_calls": finding.slow_calls,
+        "same_cause": finding.same_cause.map(|same| same_cause(info, &same)),
+        "usual": {
+            "calls": usual.calls,
+            "p50_ns": usual.p50,
+            "p90_ns": usual.p90,
+            "p99_ns": usual.p99,
         },
-        excess_ns: total_ns.saturating_sub(usual.p50),
-        path: explained.path.iter().map(part).collect(),
-        spread: explained.spread.iter().map(part).collect(),
-        cause: cause(explained.cause),
-        share: explained.share,
-        wait: finding.wait.map(|found| wait(info, &found)),
-        states: finding.states.map(|found| states(info, &found)),
-        samples: finding.samples.as_ref().map(samples),
-        meanwhile: finding.meanwhile.map(|meanwhile| ConcurrentCall {
-            thread: meanwhile.thread.0,
-            thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
-            function: name_of(info, meanwhile.function),
-            ns: nanos(meanwhile.ticks),
-            running_ns: finding.states.map(|_| nanos(meanwhile.running)),
-            usual_share: meanwhile.usual,
+        "excess_ns": total_ns.saturating_sub(usual.p50),
+        "path": steps(info, &explained.path),
+        "spread": steps(info, &explained.spread),
+        "cause": cause(explained.cause),
+        "share": explained.share,
+        "wait": finding.wait.map(|wait| waited(info, &wait)),
+        "states": finding.states.map(|found| states(info, &found)),
+        "samples": finding.samples.as_ref().map(samples),
+        "meanwhile": finding.meanwhile.map(|other| {
+            let mut meanwhile = concurrent_call(info, &other);
+            let running = finding.states.map(|_| clock.nanos(Ticks(other.running)).0);
+            meanwhile["running_ns"] = json!(running);
+            meanwhile["usual_share"] = json!(other.usual);
+            meanwhile
         }),
-        arguments: finding
-            .arguments
-            .iter()
-            .map(|of| arguments(info, of))
-            .collect(),
-        events: events(info, &finding.events, call.start),
-        events_in_all: finding.events.count,
-        sentence: sentence(info, finding),
-    }
+        "arguments": arguments(info, &finding.arguments),
+        "events": events(info, &finding.events, call.start),
+        "events_in_all": finding.events.count,
+        "sentence": sentence(info, finding),
+    })
+}
+
+fn same_cause(info: &TraceInfo, same: &SameCause) -> Value {
+    json!({
+        "calls": same.calls,
+        "or_more": same.or_more,
+        "functions": same.functions,
+        "total_ns": info.clock.nanos(Ticks(same.total)).0,
+        "times": same.times,
+    })
+}
+
+fn steps(info: &TraceInfo, steps: &[Step]) -> Value {
+    let step = |step: &Step| {
+        json!({
+            "function": name_of(info, step.function),
+            "calls": step.calls,
+            "total_ns": step.total as u64,
+            "usual_ns": step.usual as u64,
+            "usual_calls": step.usual_calls,
+        })
+    };
+    steps.iter().map(step).collect()
 }
 
 fn cause(cause: Cause) -> &'static str {
@@ -314,99 +155,104 @@ fn cause(cause: Cause) -> &'static str {
     }
 }
 
-fn wait(info: &TraceInfo, wait: &tree::Wait) -> Wait {
+fn waited(info: &TraceInfo, wait: &Wait) -> Value {
     let holder = (wait.holder > 0).then_some(wait.holder);
-    Wait {
-        waited_for: wait.object.in_words(info),
-        reason: note_words::reason(wait.object.reason).into_owned(),
-        waited_ns: info.clock.nanos(Ticks(wait.waited)).0,
-        holder,
-        holder_name: holder.map(|id| name_of_thread(info, ThreadId(id)).to_owned()),
-        holder_function: (wait.function > 0).then(|| name_of(info, FunctionId(wait.function))),
-    }
-}
-
-fn states(info: &TraceInfo, states: &CallStates) -> States {
-    let nanos = |ticks| info.clock.nanos(ticks).0;
-    States {
-        running_ns: nanos(states.stretch.spent.running),
-        preempted_ns: nanos(states.stretch.spent.preempted),
-        waiting_ns: nanos(states.stretch.spent.waiting),
-        unknown_ns: nanos(states.stretch.unknown),
-        excess: states.excess.map(State::name),
-        preempted_by: states.by.map(|by| preempted_by(info, by)),
-        page_faults: states.page_faults,
-    }
-}
-
-fn samples(samples: &Samples) -> AllSamples {
-    AllSamples {
-        time: samples.time.count,
-        time_in: samples.time.places.iter().map(place).collect(),
-        page_faults: samples.faults.count,
-        page_faults_in: samples.faults.places.iter().map(place).collect(),
-    }
-}
-
-/// Events with their times since `begin`.
-pub(crate) fn events<'a>(info: &'a TraceInfo, all: &Events, begin: Ticks) -> Vec<Event<'a>> {
-    let events = all.list.iter();
-    events.filter_map(|of| event(info, of, begin)).collect()
-}
-
-fn event<'a>(info: &'a TraceInfo, of: &events::Event, begin: Ticks) -> Option<Event<'a>> {
-    let Some(Note::Event {
-        name,
-        level,
-        fields,
-        ..
-    }) = of.note()
-    else {
-        return None;
-    };
-    Some(Event {
-        name: name_of(info, FunctionId(name)),
-        level: note_words::level(level),
-        since_begin_ns: info.clock.nanos(of.time.since(begin)).0,
-        times: of.times,
-        fields: fields
-            .iter()
-            .map(|field| JsonField::new(field, info))
-            .collect(),
+    let function = (wait.function > 0).then(|| name_of(info, FunctionId(wait.function)));
+    json!({
+        "waited_for": wait.object.in_words(info),
+        "reason": note_words::reason(wait.object.reason),
+        "waited_ns": info.clock.nanos(Ticks(wait.waited)).0,
+        "holder": holder,
+        "holder_name": holder.map(|id| name_of_thread(info, ThreadId(id))),
+        "holder_function": function,
     })
 }
 
-pub(crate) fn arguments<'a>(info: &'a TraceInfo, of: &CallNotes) -> Arguments<'a> {
-    let fields = of.fields();
-    Arguments {
-        function: name_of(info, of.function),
-        fields: fields
-            .iter()
-            .map(|field| JsonField::new(field, info))
-            .collect(),
-    }
+fn states(info: &TraceInfo, states: &CallStates) -> Value {
+    let mut spent = json!(InStates::of_stretch(&info.clock, &states.stretch));
+    spent["excess"] = json!(states.excess.map(State::name));
+    spent["preempted_by"] = json!(states.by.map(|by| preempted_by(info, by)));
+    spent["page_faults"] = json!(states.page_faults);
+    spent
 }
 
-fn place((place, samples): &(symbols::CodeLocation, u64)) -> SampledLine {
-    let (file, line) = place.line.clone().unzip();
-    SampledLine {
-        function: place.function.clone(),
-        file,
-        line,
-        samples: *samples,
-    }
-}
-
-fn preempted_by(info: &TraceInfo, by: Preemptor) -> PreemptedBy {
+fn preempted_by(info: &TraceInfo, by: Preemptor) -> Value {
     let (thread, function) = match by {
         Preemptor::Thread(thread, function) => (Some(thread), function),
         Preemptor::Several(function) => (None, function),
         Preemptor::Another => (None, None),
     };
-    PreemptedBy {
-        is_other_process: by == Preemptor::Another,
-        thread: thread.map(|thread| thread.0),
-        thread_name: thread.map(|thread| name_of_thread(info, thread).to_owned()),
-        function: function.map(|function| name_of(info, function)),
-    }
+    json!({
+        "is_other_process": by == Preemptor::Another,
+        "thread": thread.map(|thread| thread.0),
+        "thread_name": thread.map(|thread| name_of_thread(info, thread)),
+        "function": function.map(|function| name_of(info, function)),
+    })
+}
+
+fn samples(samples: &Samples) -> Value {
+    json!({
+        "time": samples.time.count,
+        "time_in": places(&samples.time),
+        "page_faults": samples.faults.count,
+        "page_faults_in": places(&samples.faults),
+    })
+}
+
+/// Where samples were.
+fn places(sampled: &Sampled) -> Value {
+    let place = |(place, samples): &(CodeLocation, u64)| {
+        let (file, line) = place.line.as_ref().map(|(file, line)| (file, line)).unzip();
+        json!({
+            "function": place.function,
+            "file": file,
+            "line": line,
+            "samples": samples,
+        })
+    };
+    sampled.places.iter().map(place).collect()
+}
+
+/// What another thread was in.
+pub(crate) fn concurrent_call(info: &TraceInfo, other: &ConcurrentCall) -> Value {
+    json!({
+        "thread": other.thread.0,
+        "thread_name": name_of_thread(info, other.thread),
+        "function": name_of(info, other.function),
+        "ns": info.clock.nanos(Ticks(other.ticks)).0,
+    })
+}
+
+/// Events with their times since `begin`.
+pub(crate) fn events(info: &TraceInfo, all: &Events, begin: Ticks) -> Value {
+    let event = |of: &events::Event| {
+        let Some(Note::Event {
+            name,
+            level,
+            fields,
+            ..
+        }) = of.note()
+        else {
+            return None;
+        };
+        Some(json!({
+            "name": name_of(info, FunctionId(name)),
+            "level": note_words::level(level),
+            "since_begin_ns": info.clock.nanos(of.time.since(begin)).0,
+            "times": of.times,
+            "fields": JsonField::list(&fields, info),
+        }))
+    };
+    all.list.iter().filter_map(event).collect()
+}
+
+/// The arguments of calls.
+pub(crate) fn arguments(info: &TraceInfo, calls: &[CallNotes]) -> Value {
+    let call = |of: &CallNotes| {
+        json!({
+            "function": name_of(info, of.function),
+            "fields": JsonField::list(&of.fields(), info),
+        })
+    };
+    calls.iter().map(call).collect()
 }

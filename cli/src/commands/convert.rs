@@ -77,11 +77,12 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let address = destination::parse(options.output.as_deref(), options.to)?;
     let alone = address.as_ref().map(|address| format!("-o {address}"));
-    let run = |trace: &Path, several| match &address {
-        Some(address) => to_address(options, trace, address),
-        None => to_path(options, trace, several),
-    };
-    options.traces.each_or_one(alone.as_deref(), run)
+    options
+        .traces
+        .each_or_one(alone.as_deref(), |trace, series| match &address {
+            Some(address) => to_address(options, trace, address),
+            None => to_path(options, trace, series.has_several()),
+        })
 }
 
 fn to_address(options: &Options, trace: &Path, address: &Address) -> anyhow::Result<Status> {

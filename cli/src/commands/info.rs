@@ -9,19 +9,18 @@ use std::path::Path;
 
 use fdr_formats::identity::Part;
 use fdr_formats::model::{Counts, FunctionKind};
-use fdr_formats::source::drive_parallel;
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
 use super::{Status, Traces};
-use crate::columns::{Columns, no_room};
-use crate::report::engine::{Engine, gather};
+use crate::columns::Columns;
+use crate::report::all::engines;
+use crate::report::engine::gather;
 use crate::report::moments::Moments;
 use crate::report::rows::{OpenRow, open_rows};
 use crate::report::table;
 use crate::selection::{Filtering, Selection};
 use crate::tally::{Marks, Tally, ThreadTally};
-use crate::ui::{self, Progress};
-use crate::{clock, input, output_file, trace};
+use crate::{clock, input, output_file, trace, ui};
 
 /// Diagnostics that are shown.
 const MAX_DIAGNOSTICS: usize = 20;
@@ -57,18 +56,14 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let mut first = true;
     options
         .traces
-        .each(|trace, _| one(options, trace, std::mem::take(&mut first)))
+        .each(|trace, series| one(options, trace, series.takes_first()))
 }
 
 fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
-    let progress = Progress::new(&*source);
-    let tally = Tally::count(&*source, &|bytes| progress.add(bytes));
-    drop(progress);
-    let tally = tally.map_err(|error| trace::about(trace, error))?;
+    let tally = Tally::count(&*source).map_err(|error| trace::about(trace, error))?;
     trace::warn_of_damage(trace, &tally.diagnostics, tally.more_diagnostics);
     let open = open_calls(&*source, &tally);
     let open = open.map_err(|error| trace::about(trace, error))?;
@@ -106,9 +101,7 @@ fn open_calls(source: &dyn Source, tally: &Tally) -> Result<Vec<OpenRow>, Error>
     if !tally.may_be_open() {
         return Ok(Vec::new());
     }
-    let make = || Engine::new(source, false);
-    let engines = drive_parallel(source, ui::jobs(), make, &|_| {})?;
-    let figures = gather(engines, false)?;
+    let figures = gather(engines(source, false)?, false)?;
     Ok(open_rows(source.info(), &figures.threads))
 }
 
@@ -370,12 +363,8 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
     head.extend(has_short.then_some("summarised"));
     head.extend(["synthetic", "first", "last", "name"]);
     let columns = Columns {
-        right: head.len() - 1,
-        head: &head,
-        colour: ui::colour(),
-        width: ui::columns(),
         spare: &["synthetic", "first", "dropped", "overwritten", "last"],
-        ..Columns::default()
+        ..Columns::new(&head, head.len() - 1)
     };
     let row = |seen: &ThreadTally| {
         let count = |field: fn(&Counts) -> u64| match &seen.thread.counts {
@@ -400,21 +389,13 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
     };
     let first = || tally.threads().filter(has_failed);
     let others = || tally.threads().filter(|seen| !has_failed(seen));
-    let left_out = columns.write(out, || first().chain(others()).map(row))?;
-    if let Some(note) = no_room(&left_out) {
-        writeln!(out, "{}", ui::paragraph(&note, 2))?;
-    }
-    Ok(())
+    columns.write_with_note(out, || first().chain(others()).map(row))
 }
 
 fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<()> {
     let columns = Columns {
-        head: &["id", "function", "source"],
-        right: 1,
-        colour: ui::colour(),
-        width: ui::columns(),
         spare: &["source"],
-        ..Columns::default()
+        ..Columns::new(&["id", "function", "source"], 1)
     };
     let row = |function: &Function| {
         let place = match (function.file.as_str(), function.line) {

@@ -72,7 +72,7 @@ impl Traces {
     /// Runs a command for each of them: see [`each_trace`].
     pub(crate) fn each(
         &self,
-        run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
+        run: impl FnMut(&Path, &mut Series) -> anyhow::Result<Status>,
     ) -> anyhow::Result<Status> {
         self.each_or_one(None, run)
     }
@@ -81,7 +81,7 @@ impl Traces {
     pub(crate) fn each_or_one(
         &self,
         alone: Option<&str>,
-        run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
+        run: impl FnMut(&Path, &mut Series) -> anyhow::Result<Status>,
     ) -> anyhow::Result<Status> {
         if !self.traces.is_empty() {
             return each_trace(&self.traces, alone, run);
@@ -101,12 +101,12 @@ pub(crate) fn to_stdout(output: Option<&Path>) -> Option<&'static str> {
 }
 
 /// Runs a command for each named trace, one after the other, as [`each`] does. A folder stands for all traces in it.
-/// The second argument of `run` says whether there are several traces. `alone`: an option of the command line that is
+/// `run` also gets the place of the trace among all. `alone`: an option of the command line that is
 /// for one trace only, if it was given.
 pub(crate) fn each_trace(
     named: &[PathBuf],
     alone: Option<&str>,
-    mut run: impl FnMut(&Path, bool) -> anyhow::Result<Status>,
+    mut run: impl FnMut(&Path, &mut Series) -> anyhow::Result<Status>,
 ) -> anyhow::Result<Status> {
     let mut traces = Vec::new();
     let mut unread = false;
@@ -124,7 +124,11 @@ pub(crate) fn each_trace(
     if let (true, Some(option)) = (several, alone) {
         bail!("{option} takes one trace at a time");
     }
-    let status = each(&traces, |trace| run(trace, several))?;
+    let mut series = Series {
+        several,
+        is_first: true,
+    };
+    let status = each(&traces, |trace| run(trace, &mut series))?;
     Ok(match unread {
         true => Status::Code(2),
         false => status,
@@ -158,24 +162,26 @@ pub(crate) fn each(
     })
 }
 
-/// The lines that tell the parts of several answers apart.
-pub(crate) struct Headings {
+/// The answers of a command, one for each trace.
+pub(crate) struct Series {
     several: bool,
-    first: bool,
+    is_first: bool,
 }
 
-impl Headings {
-    pub(crate) fn new(several: bool) -> Headings {
-        Headings {
-            several,
-            first: true,
-        }
+impl Series {
+    /// Whether there are several traces.
+    pub(crate) fn has_several(&self) -> bool {
+        self.several
     }
 
-    /// The heading of the next answer. It is empty if there is only one answer.
-    pub(crate) fn next(&mut self, trace: &Path) -> String {
-        let first = std::mem::take(&mut self.first);
-        match (self.several, first) {
+    /// Whether the next answer is the first one. The one after it is not.
+    pub(crate) fn takes_first(&mut self) -> bool {
+        std::mem::take(&mut self.is_first)
+    }
+
+    /// The heading of the next answer, which tells the answers apart. It is empty if there is only one answer.
+    pub(crate) fn heading(&mut self, trace: &Path) -> String {
+        match (self.several, self.takes_first()) {
             (false, _) => String::new(),
             (true, true) => format!("{}\n", ui::path(trace)),
             (true, false) => format!("\n{}\n", ui::path(trace)),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use fdr_formats::{Source, TraceInfo};
 
-use super::{Headings, Status, Traces};
+use super::{Series, Status, Traces};
 use crate::calls::findings::{self, Findings};
 use crate::calls::query::Query;
 use crate::calls::words::{cpu_time, idle, same_cause, sentence};
@@ -48,14 +48,10 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let mut headings = None;
-    options.traces.each(|trace, several| {
-        let headings = headings.get_or_insert_with(|| Headings::new(several));
-        one(trace, headings)
-    })
+    options.traces.each(one)
 }
 
-fn one(trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+fn one(trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
     let source = input::open(trace)?;
     let source = &*source;
     let info = source.info();
@@ -76,7 +72,7 @@ fn one(trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
     report.show_whole(info, &ALL)?;
     report.limit(MAX_ROWS);
     ui::print(|out| {
-        out.write_all(headings.next(trace).as_bytes())?;
+        out.write_all(series.heading(trace).as_bytes())?;
         let style = TableStyle {
             places: false,
             colour: ui::colour(),
@@ -111,7 +107,7 @@ fn one(trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
 }
 
 fn tasks_of(trace: &Path, source: &dyn Source) -> anyhow::Result<Tasks> {
-    let found = TraceTasks::read(source, None, &|_| {});
+    let found = TraceTasks::read(source, None);
     let found = found.map_err(|error| trace::about(trace, error))?;
     let options = TableOptions {
         filter: None,

@@ -61,8 +61,8 @@ fn level(text: &str) -> Result<i32, &'static str> {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let alone = to_stdout(options.output.as_deref());
-    each_trace(&options.traces, alone, |trace, several| {
-        one(options, trace, several)
+    each_trace(&options.traces, alone, |trace, series| {
+        one(options, trace, series.has_several())
     })
 }
 

@@ -234,17 +234,14 @@ fn write(out: &mut dyn Write, rows: &[Row], what: &str, folders: &[PathBuf]) -> 
         writeln!(out, "{}", ui::paragraph(&line, 2))?;
         return Ok(());
     }
+    let head = [
+        "pid", "threads", "records", "disk", "state", "started", "program", "path",
+    ];
     let columns = Columns {
-        head: &[
-            "pid", "threads", "records", "disk", "state", "started", "program", "path",
-        ],
-        right: 4,
-        colour: ui::colour(),
-        width: ui::columns(),
         // The path is what other commands need, and begins with the name of the program.
         text: 64,
         spare: &["started", "program", "threads", "disk"],
-        ..Columns::default()
+        ..Columns::new(&head, 4)
     };
     let line = |row: &Row| {
         let count = |count: u64| match row.error {

@@ -5,13 +5,11 @@ use std::path::Path;
 
 use anyhow::Context;
 use fdr_formats::Source;
-use fdr_formats::source::drive_parallel;
 
 use super::engine::{Engine, Figures, gather};
 use super::query::{Key, Selection};
 use super::rows::Report;
-use crate::ui::{self, Progress};
-use crate::{off_cpu, trace};
+use crate::{off_cpu, trace, ui};
 
 impl Figures {
     /// The figures of a trace, with what was found at its opening.
@@ -23,10 +21,7 @@ impl Figures {
         source: &dyn Source,
         per_thread: bool,
     ) -> anyhow::Result<Figures> {
-        let progress = Progress::new(source);
-        let engines = engines(source, per_thread, &|bytes| progress.add(bytes));
-        drop(progress);
-        let engines = engines.map_err(|error| trace::about(trace, error))?;
+        let engines = engines(source, per_thread).map_err(|error| trace::about(trace, error))?;
         let figures = gather(engines, per_thread);
         let mut figures = figures.with_context(|| ui::path(trace))?;
         let found = source.diagnostics().iter().cloned();
@@ -38,18 +33,18 @@ impl Figures {
     }
 }
 
-/// The engines after they have read the whole trace. `progress` gets the number of bytes that were read.
+/// The engines after they have read the whole trace.
 ///
 /// # Errors
 /// Where the trace can't be read.
 pub(crate) fn engines(
     source: &dyn Source,
     per_thread: bool,
-    progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Engine>, fdr_formats::Error> {
     let states = off_cpu::states_of(source.info());
-    let make = || Engine::new(source, per_thread).with_states(states.clone());
-    drive_parallel(source, ui::jobs(), make, progress)
+    ui::drive(source, || {
+        Engine::new(source, per_thread).with_states(states.clone())
+    })
 }
 
 /// Everything, without a filter or a limit.

@@ -44,27 +44,13 @@ const HEAD: [&str; 26] = [
 /// What formulas begin with.
 const FORMULAS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
 
-/// The reports of several traces are one table, with the trace in the first column.
-pub(crate) struct Files {
-    several: bool,
-    begun: bool,
-}
-
-impl Files {
-    pub(crate) fn new(several: bool) -> Files {
-        Files {
-            several,
-            begun: false,
-        }
-    }
-}
-
-/// Writes all rows; per thread where the report has them, with two more columns in front.
+/// Writes all rows; per thread where the report has them, with two more columns in front. The reports of several traces
+/// are one table, with the trace in the first column, and one head.
 pub(crate) fn write(
     out: &mut dyn Write,
-    trace: &str,
+    trace: Option<&str>,
     report: &Report,
-    files: &mut Files,
+    has_head: bool,
 ) -> anyhow::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     let per_thread = report.threads.iter().any(|thread| thread.rows.is_some());
@@ -73,8 +59,8 @@ pub(crate) fn write(
     } else {
         &[]
     };
-    let file = files.several.then(|| harmless(trace).into_owned());
-    if !std::mem::replace(&mut files.begun, true) {
+    let file = trace.map(|trace| harmless(trace).into_owned());
+    if has_head {
         let file = file.as_ref().map(|_| "trace");
         csv.write_record(file.into_iter().chain(threads.iter().copied()).chain(HEAD))?;
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::events::{EventRows, Number};
 use super::table_style::TableStyle;
-use crate::columns::{Columns, no_room};
+use crate::columns::Columns;
 use crate::ui;
 
 /// Writes both tables, each below an empty line; nothing where there is neither.
@@ -16,14 +16,10 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
     if !rows.events.is_empty() {
         writeln!(out)?;
         let columns = Columns {
-            head: &["count", "rate", "last", "threads", "event"],
-            right: 4,
-            colour: look.colour,
-            width: look.columns,
             spare: &["threads", "rate"],
-            ..Columns::default()
+            ..look.columns(&["count", "rate", "last", "threads", "event"], 4)
         };
-        let left_out = columns.write(out, || {
+        columns.write_with_note(out, || {
             rows.events.iter().map(|row| {
                 // One event has no rate.
                 let rate = row.rate.filter(|_| !look.timeless && row.count > 1);
@@ -40,20 +36,15 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
                 ]
             })
         })?;
-        write_left_out(out, &left_out, look)?;
     }
     if !rows.counters.is_empty() {
         writeln!(out)?;
         let columns = Columns {
-            head: &["samples", "min", "mean", "max", "last", "counter"],
-            right: 5,
-            colour: look.colour,
-            width: look.columns,
             spare: &["min", "samples"],
-            ..Columns::default()
+            ..look.columns(&["samples", "min", "mean", "max", "last", "counter"], 5)
         };
         let number = |number: Option<Number>| number.map_or("-".to_owned(), in_words);
-        let left_out = columns.write(out, || {
+        columns.write_with_note(out, || {
             rows.counters.iter().map(|row| {
                 vec![
                     ui::count(row.samples),
@@ -65,7 +56,6 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
                 ]
             })
         })?;
-        write_left_out(out, &left_out, look)?;
     }
     if rows.hidden > 0 {
         let hidden = rows.hidden as u64;
@@ -73,19 +63,6 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
         writeln!(out, "{hidden} not shown (--limit)")?;
     }
     Ok(())
-}
-
-/// Names the columns for which there was no room.
-pub(super) fn write_left_out(
-    out: &mut dyn Write,
-    left_out: &[&str],
-    look: TableStyle,
-) -> anyhow::Result<()> {
-    let Some(note) = no_room(left_out) else {
-        return Ok(());
-    };
-    let width = look.columns.unwrap_or(usize::MAX);
-    Ok(writeln!(out, "{}", ui::wrap(&note, width, 2))?)
 }
 
 fn in_words(number: Number) -> String {

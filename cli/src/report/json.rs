@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use fdr_formats::identity::{self, Part};
-use fdr_formats::model::{Level, RecordingCost};
+use fdr_formats::identity::{Identity, Part};
+use fdr_formats::model::{Level, Missing, RecordingCost};
 use fdr_formats::trigger::{Occurrence, Reason};
 use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::events::{CounterRow, EventRow};
 use super::function_rows::Row;
@@ -29,6 +30,20 @@ pub(crate) fn print<T: Serialize>(out: &mut dyn Write, value: &T) -> anyhow::Res
     let text = serde_json::to_string_pretty(value).map_err(io::Error::from)?;
     writeln!(out, "{}", printable(&text))?;
     Ok(())
+}
+
+/// Prints a document of one trace: what each of them begins with, and what it has.
+pub(crate) fn print_of(
+    out: &mut dyn Write,
+    file: &str,
+    info: &TraceInfo,
+    document: Value,
+) -> anyhow::Result<()> {
+    let mut all = head(file, info);
+    if let (Value::Object(all), Value::Object(document)) = (&mut all, document) {
+        all.extend(document);
+    }
+    print(out, &all)
 }
 
 /// JSON on one line in which nothing but printable characters occurs.
@@ -51,9 +66,9 @@ pub(crate) fn write(
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: Value,
     reason: &'a str,
-    clock: Clock<'a>,
+    clock: Value,
     has_times: bool,
     duration_ns: u64,
     records: u64,
@@ -69,120 +84,74 @@ struct Document<'a> {
     waits_not_shown: usize,
     waiting: &'a [OpenWait],
     failed_thread: Option<u64>,
-    trigger: Option<Trigger<'a>>,
-    open_calls: Vec<OpenCall<'a>>,
+    trigger: Option<Value>,
+    open_calls: &'a [OpenRow],
     marks: &'a [Moment],
     earlier_marks: u64,
-    recording_cost: Option<Cost>,
+    recording_cost: Option<Value>,
     window_note: Option<&'a str>,
     threads: Vec<Thread<'a>>,
-    missing: Missing,
-    balance: Balance,
-    diagnostics: Vec<Problem<'a>>,
+    missing: Value,
+    balance: Value,
+    diagnostics: Value,
     diagnostics_not_shown: u64,
     clock_notes: &'a [String],
 }
 
 /// The cost of recording at the end of the trace, and the budget, in millionths of the program's CPU time.
-#[derive(Serialize)]
-struct Cost {
-    share: u64,
-    budget: u64,
-}
-
-impl Cost {
-    fn new(cost: RecordingCost) -> Cost {
-        let RecordingCost { share, budget } = cost;
-        Cost { share, budget }
-    }
+fn cost(cost: RecordingCost) -> Value {
+    json!({ "share": cost.share, "budget": cost.budget })
 }
 
 /// The trigger that made the trace, and the call that it waited for.
-#[derive(Serialize)]
-pub(crate) struct Trigger<'a> {
-    text: &'a str,
-    what: Option<&'a str>,
-    function: Option<&'a str>,
-    thread: Option<u64>,
-    thread_name: Option<&'a str>,
-    took_ns: Option<u64>,
-    threshold_ns: Option<u64>,
-    begin_unix_ns: Option<u64>,
-    returned: Option<bool>,
-}
-
-impl<'a> Trigger<'a> {
-    pub(crate) fn new(reason: Reason<'a>) -> Trigger<'a> {
-        let call = reason.call();
-        let what = match reason.occurrence {
-            Occurrence::Other(words) => Some(words).filter(|words| !words.is_empty()),
-            Occurrence::Call(_) => None,
-        };
-        Trigger {
-            text: reason.trigger,
-            what,
-            function: call.map(|call| call.function),
-            thread: call.map(|call| call.thread),
-            thread_name: call.map(|call| call.thread_name),
-            took_ns: call.map(|call| call.took_ns),
-            threshold_ns: reason.threshold_ns(),
-            begin_unix_ns: call.map(|call| call.begin_unix_ns),
-            returned: call.map(|call| call.returned),
-        }
-    }
+pub(crate) fn trigger(reason: Reason<'_>) -> Value {
+    let call = reason.call();
+    let what = match reason.occurrence {
+        Occurrence::Other(words) => Some(words).filter(|words| !words.is_empty()),
+        Occurrence::Call(_) => None,
+    };
+    json!({
+        "text": reason.trigger,
+        "what": what,
+        "function": call.map(|call| call.function),
+        "thread": call.map(|call| call.thread),
+        "thread_name": call.map(|call| call.thread_name),
+        "took_ns": call.map(|call| call.took_ns),
+        "threshold_ns": reason.threshold_ns(),
+        "begin_unix_ns": call.map(|call| call.begin_unix_ns),
+        "returned": call.map(|call| call.returned),
+    })
 }
 
 /// What each document of one trace begins with.
-#[derive(Serialize)]
-pub(crate) struct Head<'a> {
-    file: &'a str,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    identity: Identity<'a>,
-}
-
-impl<'a> Head<'a> {
-    pub(crate) fn new(file: &'a str, info: &'a TraceInfo) -> Head<'a> {
-        Head {
-            file,
-            format: &info.format,
-            program: &info.program,
-            process: info.process,
-            identity: Identity::new(&info.identity),
-        }
-    }
+pub(crate) fn head(file: &str, info: &TraceInfo) -> Value {
+    json!({
+        "file": file,
+        "format": info.format,
+        "program": info.program,
+        "process": info.process,
+        "identity": identity(&info.identity),
+    })
 }
 
 /// Whom the trace is of; `null` for what it does not say.
-#[derive(Serialize)]
-pub(crate) struct Identity<'a> {
-    host: Option<&'a str>,
-    boot_id: Option<&'a str>,
-    build_id: Option<&'a str>,
-    version: Option<&'a str>,
-    tags: BTreeMap<&'a str, &'a str>,
-}
-
-impl<'a> Identity<'a> {
-    pub(crate) fn new(identity: &'a identity::Identity) -> Identity<'a> {
-        let part = |part| Some(identity.get(part)).filter(|text| !text.is_empty());
-        Identity {
-            host: part(Part::Host),
-            boot_id: part(Part::Boot),
-            build_id: part(Part::Build),
-            version: part(Part::Version),
-            tags: identity.tags().collect(),
-        }
-    }
+fn identity(identity: &Identity) -> Value {
+    let part = |part| Some(identity.get(part)).filter(|text| !text.is_empty());
+    json!({
+        "host": part(Part::Host),
+        "boot_id": part(Part::Boot),
+        "build_id": part(Part::Build),
+        "version": part(Part::Version),
+        "tags": identity.tags().collect::<BTreeMap<_, _>>(),
+    })
 }
 
 impl<'a> Document<'a> {
     fn new(file: &'a str, info: &'a TraceInfo, report: &'a Report) -> Document<'a> {
         Document {
-            head: Head::new(file, info),
+            head: head(file, info),
             reason: &info.reason,
-            clock: Clock::new(info),
+            clock: clock(info),
             has_times: !report.timeless,
             duration_ns: report.duration_ns,
             records: report.records(),
@@ -204,20 +173,20 @@ impl<'a> Document<'a> {
             waits_not_shown: report.waits.hidden,
             waiting: &report.waits.open,
             failed_thread: info.failed_thread().map(|thread| thread.0),
-            trigger: info.trigger().map(Trigger::new),
-            open_calls: report.open.iter().map(OpenCall::new).collect(),
+            trigger: info.trigger().map(trigger),
+            open_calls: &report.open,
             marks: &report.moments.list,
             earlier_marks: report.moments.earlier,
-            recording_cost: report.recording_cost.map(Cost::new),
+            recording_cost: report.recording_cost.map(cost),
             window_note: report.window_note.as_deref(),
             threads: report.threads.iter().map(Thread::new).collect(),
-            missing: Missing::new(&report.missing),
-            balance: Balance {
-                clipped_calls: report.clipped,
-                exits_without_entry: report.flaws.missing_entries,
-                entries_without_exit: report.flaws.missing_exits + report.flaws.open,
-            },
-            diagnostics: report.diagnostics.iter().map(Problem::new).collect(),
+            missing: missing(&report.missing),
+            balance: json!({
+                "clipped_calls": report.clipped,
+                "exits_without_entry": report.flaws.missing_entries,
+                "entries_without_exit": report.flaws.missing_exits + report.flaws.open,
+            }),
+            diagnostics: diagnostics(&report.diagnostics),
             diagnostics_not_shown: report.more_diagnostics,
             clock_notes: &report.clock_notes,
         }
@@ -264,34 +233,19 @@ impl Serialize for Row {
 }
 
 /// The clock of a trace.
-#[derive(Serialize)]
-pub(crate) struct Clock<'a> {
-    name: &'a str,
-    frequency_hz: u64,
-    error_ppm: Option<f64>,
-    constant: bool,
-    nonstop: bool,
-    skew_ns: u64,
-    steps_back: u64,
-    ahead_ns: i64,
-    wall_step_ns: i64,
-}
-
-impl Clock<'_> {
-    pub(crate) fn new(info: &TraceInfo) -> Clock<'_> {
-        let clock = &info.clock;
-        Clock {
-            name: &clock.name,
-            frequency_hz: clock.frequency,
-            error_ppm: clock.error_ppm.filter(|ppm| ppm.is_finite()),
-            constant: clock.constant,
-            nonstop: clock.nonstop,
-            skew_ns: clock.faults.skew_ns,
-            steps_back: clock.faults.steps_back,
-            ahead_ns: clock.faults.ahead_ns,
-            wall_step_ns: clock.faults.wall_step_ns,
-        }
-    }
+pub(crate) fn clock(info: &TraceInfo) -> Value {
+    let clock = &info.clock;
+    json!({
+        "name": clock.name,
+        "frequency_hz": clock.frequency,
+        "error_ppm": clock.error_ppm.filter(|ppm| ppm.is_finite()),
+        "constant": clock.constant,
+        "nonstop": clock.nonstop,
+        "skew_ns": clock.faults.skew_ns,
+        "steps_back": clock.faults.steps_back,
+        "ahead_ns": clock.faults.ahead_ns,
+        "wall_step_ns": clock.faults.wall_step_ns,
+    })
 }
 
 /// A thread; what the recorder counted is `null` where the trace does not say it.
@@ -349,71 +303,19 @@ impl Thread<'_> {
     }
 }
 
-/// The innermost call that a thread was in when the trace was written.
-#[derive(Serialize)]
-pub(crate) struct OpenCall<'a> {
-    function: &'a str,
-    thread: u64,
-    thread_name: &'a str,
-    open_ns: u64,
-    /// Its entry is in the trace.
-    entered: bool,
-    /// Open calls of the thread.
-    depth: u64,
-}
-
-impl OpenCall<'_> {
-    pub(crate) fn new(row: &OpenRow) -> OpenCall<'_> {
-        OpenCall {
-            function: &row.function,
-            thread: row.thread,
-            thread_name: &row.thread_name,
-            open_ns: row.open_ns,
-            entered: row.entered,
-            depth: row.depth,
-        }
-    }
-}
-
 /// Records of threads that are not in the trace.
-#[derive(Serialize)]
-pub(crate) struct Missing {
-    dropped: u64,
-    overwritten: u64,
-    threads: u64,
+pub(crate) fn missing(missing: &Missing) -> Value {
+    json!({
+        "dropped": missing.dropped,
+        "overwritten": missing.overwritten,
+        "threads": missing.threads,
+    })
 }
 
-impl Missing {
-    pub(crate) fn new(missing: &fdr_formats::model::Missing) -> Missing {
-        Missing {
-            dropped: missing.dropped,
-            overwritten: missing.overwritten,
-            threads: missing.threads,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct Balance {
-    clipped_calls: u64,
-    exits_without_entry: u64,
-    entries_without_exit: u64,
-}
-
-/// Something wrong in the trace.
-#[derive(Serialize)]
-pub(crate) struct Problem<'a> {
-    offset: u64,
-    what: &'a str,
-}
-
-impl Problem<'_> {
-    pub(crate) fn new(diagnostic: &Diagnostic) -> Problem<'_> {
-        Problem {
-            offset: diagnostic.offset,
-            what: &diagnostic.what,
-        }
-    }
+/// What is wrong in the trace, and where.
+pub(crate) fn diagnostics(diagnostics: &[Diagnostic]) -> Value {
+    let problem = |found: &Diagnostic| json!({ "offset": found.offset, "what": found.what });
+    diagnostics.iter().map(problem).collect()
 }
 
 /// JSON with more escapes than JSON requires. These characters are only in its texts, so the structure stays the same.

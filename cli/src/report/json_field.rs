@@ -19,7 +19,12 @@ pub(crate) struct JsonField<'a> {
 }
 
 impl<'a> JsonField<'a> {
-    pub(crate) fn new(field: &Field<'_>, info: &'a TraceInfo) -> JsonField<'a> {
+    pub(crate) fn list(fields: &[Field<'_>], info: &'a TraceInfo) -> Vec<JsonField<'a>> {
+        let fields = fields.iter();
+        fields.map(|field| JsonField::new(field, info)).collect()
+    }
+
+    fn new(field: &Field<'_>, info: &'a TraceInfo) -> JsonField<'a> {
         let value = match field.value {
             FieldValue::Unsigned(number) => number.into(),
             FieldValue::Signed(number) => number.into(),

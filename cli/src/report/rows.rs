@@ -6,6 +6,7 @@ use std::io;
 
 use fdr_formats::model::{Counts, Missing, RecordingCost};
 use fdr_formats::{Clock, Diagnostic, Ticks, TraceInfo};
+use serde::Serialize;
 
 use super::engine::{Figures, ThreadPart};
 use super::events::EventRows;
@@ -58,7 +59,7 @@ pub(crate) struct ThreadRow {
 }
 
 /// What a thread was in when the trace was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct OpenRow {
     pub(crate) function: String,
     pub(crate) thread: u64,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use fdr_formats::states::States;
+use fdr_formats::states::{States, StretchStates};
 use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
 use serde::Serialize;
 
@@ -30,6 +30,17 @@ impl InStates {
             preempted_ns: ns(split.preempted),
             waiting_ns: ns(split.waiting),
             unknown_ns: ns(split.unknown),
+        }
+    }
+
+    /// What is known of a stretch of time.
+    pub(crate) fn of_stretch(clock: &Clock, known: &StretchStates) -> InStates {
+        let ns = |ticks: Ticks| clock.nanos(ticks).0;
+        InStates {
+            running_ns: ns(known.spent.running),
+            preempted_ns: ns(known.spent.preempted),
+            waiting_ns: ns(known.spent.waiting),
+            unknown_ns: ns(known.unknown),
         }
     }
 

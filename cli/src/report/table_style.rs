@@ -2,6 +2,8 @@
 
 use fdr_formats::TraceInfo;
 
+use crate::columns::Columns;
+
 /// How a table is to look.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TableStyle {
@@ -15,6 +17,19 @@ pub(crate) struct TableStyle {
     pub(crate) timeless: bool,
     /// The table is of a part that ends at a chosen moment.
     pub(crate) ends_early: bool,
+}
+
+impl TableStyle {
+    /// Columns that look like that. The first `right` ones hold numbers.
+    pub(super) fn columns<'a>(self, head: &'a [&'a str], right: usize) -> Columns<'a> {
+        Columns {
+            head,
+            right,
+            colour: self.colour,
+            width: self.columns,
+            ..Columns::default()
+        }
+    }
 }
 
 /// When the trace was written, or the part of it ends.

@@ -127,7 +127,7 @@ fn outputs_say_so() {
         "{notes:?}"
     );
     let mut out = Vec::new();
-    csv::write(&mut out, "t", &report, &mut csv::Files::new(false)).expect("memory");
+    csv::write(&mut out, None, &report, true).expect("memory");
     let text = String::from_utf8(out).expect("UTF-8");
     assert!(
         text.contains("\nf2,,0,1,0,,,,,,,,,0,,,,,,,,,,,false,false\n"),

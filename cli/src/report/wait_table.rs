@@ -19,26 +19,23 @@ pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: TableStyle) -> 
         return Ok(());
     }
     writeln!(out)?;
+    let head = [
+        "waits",
+        "total",
+        "longest",
+        "threads",
+        "waited for",
+        "holder was in",
+    ];
     let columns = Columns {
-        head: &[
-            "waits",
-            "total",
-            "longest",
-            "threads",
-            "waited for",
-            "holder was in",
-        ],
-        right: 4,
-        colour: look.colour,
-        width: look.columns,
         spare: &["threads", "longest"],
-        ..Columns::default()
+        ..look.columns(&head, 4)
     };
     let time = |ns: u64| match look.timeless {
         true => "-".to_owned(),
         false => ui::duration(ns),
     };
-    let left_out = columns.write(out, || {
+    columns.write_with_note(out, || {
         waits.rows.iter().map(|row| {
             vec![
                 ui::count(row.waits),
@@ -50,7 +47,6 @@ pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: TableStyle) -> 
             ]
         })
     })?;
-    super::event_table::write_left_out(out, &left_out, look)?;
     if waits.hidden > 0 {
         let hidden = ui::things(waits.hidden as u64, "lock");
         writeln!(out, "{hidden} not shown (--limit)")?;

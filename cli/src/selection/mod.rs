@@ -26,7 +26,6 @@ use self::source::Selected;
 use self::tasks::{Polls, TaskName};
 use crate::report::names::name_of;
 use crate::tally::Tally;
-use crate::ui::Progress;
 use crate::{input, ui};
 
 /// How a moment is written, for a help text.
@@ -302,9 +301,7 @@ impl Selection {
         if !self.has_window() {
             return Ok((None, None));
         }
-        let progress = Progress::new(source);
-        let tally = Tally::count(source, &|bytes| progress.add(bytes))?;
-        drop(progress);
+        let tally = Tally::count(source)?;
         let clock = &source.info().clock;
         let Some(span) = Span::from_tally(&tally, clock) else {
             return Ok((None, None));
@@ -344,8 +341,7 @@ pub(crate) fn begin(source: &dyn Source) -> anyhow::Result<Option<Ticks>> {
     while let Some(inner) = whole.inner() {
         whole = inner;
     }
-    let progress = Progress::new(whole);
-    let tally = Tally::count(whole, &|bytes| progress.add(bytes))?;
+    let tally = Tally::count(whole)?;
     Ok(Span::ticks(&tally).map(|(first, _)| first))
 }
 

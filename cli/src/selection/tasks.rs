@@ -15,7 +15,7 @@ use super::MAX_NAMES;
 use crate::report::tasks::polls::{Poll, PollPass};
 use crate::report::tasks::task_table::TraceTasks;
 use crate::stacks;
-use crate::ui::{self, Progress};
+use crate::ui;
 
 /// What a task is called: its number, or what a field of an event inside of it says.
 #[derive(Clone, Debug)]
@@ -78,9 +78,7 @@ impl Polls {
         }
         let mut wanted = HashSet::default();
         for (field, names) in by_field {
-            let progress = Progress::new(source);
-            let trace_tasks = TraceTasks::read(source, field, &|bytes| progress.add(bytes))?;
-            drop(progress);
+            let trace_tasks = TraceTasks::read(source, field)?;
             for name in names {
                 let found = tasks_of(name, &trace_tasks);
                 if found.is_empty() {

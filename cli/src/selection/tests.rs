@@ -356,7 +356,7 @@ fn short_calls_belong_to_their_callers() {
         let message = format!("{chosen:?}");
         let trace = Events(fdr_formats::TraceInfo::default(), events());
         let part = Selected::new(Box::new(trace), chosen);
-        let tally = crate::tally::Tally::count(&part, &|_| {}).unwrap();
+        let tally = crate::tally::Tally::count(&part).unwrap();
         assert_eq!(tally.marks().short_calls, wanted, "{message}");
     }
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use fdr_formats::calls::untimed;
 use fdr_formats::filter::Filter;
 use fdr_formats::model::State;
-use fdr_formats::source::drive_parallel;
 use fdr_formats::states::States;
 use fdr_formats::{Source, Ticks, TraceInfo};
 
@@ -18,7 +17,7 @@ use super::folder::{Folded, Folder, gather};
 use super::paths::{self, Paths};
 use crate::report::names::name_of;
 use crate::selection::{self, Filtering, Selection};
-use crate::ui::{self, Progress};
+use crate::ui;
 use crate::windows::{Windows, is_cut};
 use crate::{memory, off_cpu, trace};
 
@@ -198,7 +197,6 @@ fn fold(
     ends_early: bool,
 ) -> anyhow::Result<Folded> {
     memory::grows("the paths of calls");
-    let progress = Progress::new(source);
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
     let has_marks = !ends_early;
@@ -211,9 +209,7 @@ fn fold(
         let folder = folder.until(source.info().end).with_marks(has_marks);
         folder.with_state(by.clone())
     };
-    let folders = drive_parallel(source, ui::jobs(), make, &|bytes| progress.add(bytes));
-    drop(progress);
-    let folders = folders.map_err(|error| trace::about(trace, error))?;
+    let folders = ui::drive(source, make).map_err(|error| trace::about(trace, error))?;
     let mut folded = gather(folders);
     folded.diagnostics.extend_from_slice(source.diagnostics());
     folded

@@ -4,13 +4,38 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, Once, PoisonError};
 use std::time::{Duration, Instant};
 
-use fdr_formats::Source;
+use fdr_formats::source::drive_parallel;
+use fdr_formats::{Error, Sink, Source};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::size;
+use super::{jobs, size};
 
 /// Work that is done sooner shows no progress bar.
 const MIN_WORK: Duration = Duration::from_millis(500);
+
+/// Reads all of a trace on all cores, with a progress bar. Each core has a sink of its own.
+///
+/// # Errors
+/// Where the trace can't be read.
+pub(crate) fn drive<S: Sink + Send>(
+    source: &dyn Source,
+    make: impl Fn() -> S + Sync,
+) -> Result<Vec<S>, Error> {
+    drive_on(source, jobs(), make)
+}
+
+/// The same on at most `jobs` cores.
+///
+/// # Errors
+/// Where the trace can't be read.
+pub(crate) fn drive_on<S: Sink + Send>(
+    source: &dyn Source,
+    jobs: usize,
+    make: impl Fn() -> S + Sync,
+) -> Result<Vec<S>, Error> {
+    let progress = Progress::new(source);
+    drive_parallel(source, jobs, make, &|bytes| progress.add(bytes))
+}
 
 /// A progress bar on stderr: only on a terminal, and only for work that takes its time.
 pub(crate) struct Progress {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use serde::Serialize;
+
 use super::moderated::{self, LEVEL, Pair};
 use super::runs::{Figures, Run};
 
@@ -9,7 +11,8 @@ use super::runs::{Figures, Run};
 const MIN_SHARE: f64 = 0.001;
 
 /// What is shown of a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
     Slower,
     Faster,
@@ -23,18 +26,22 @@ pub(super) enum Verdict {
 }
 
 /// The means over the runs of a side. Times are ns of a call.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Side {
     /// Calls in a run.
     pub(super) calls: f64,
+    #[serde(rename = "self_ns")]
     pub(super) own: f64,
+    #[serde(rename = "total_ns")]
     pub(super) total: f64,
+    #[serde(rename = "p50_ns")]
     pub(super) p50: Option<f64>,
+    #[serde(rename = "p99_ns")]
     pub(super) p99: Option<f64>,
 }
 
 /// A function.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Line {
     pub(super) name: String,
     /// Its name before, if it moved.

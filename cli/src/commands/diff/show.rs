@@ -4,7 +4,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 
 use super::compare::{Comparison, Line, Side, Verdict};
-use crate::columns::{Columns, no_room};
+use crate::columns::Columns;
 use crate::ui;
 
 const HEAD: [&str; 11] = [
@@ -71,7 +71,7 @@ fn duration(ns: f64) -> String {
     ui::duration(ns.round() as u64)
 }
 
-fn shown_lines(comparison: &Comparison, limit: Option<NonZeroUsize>) -> &[Line] {
+pub(super) fn shown_lines(comparison: &Comparison, limit: Option<NonZeroUsize>) -> &[Line] {
     let most = limit.map_or(usize::MAX, NonZeroUsize::get);
     &comparison.lines[..comparison.lines.len().min(most)]
 }
@@ -100,8 +100,13 @@ fn summary(comparison: &Comparison) -> String {
     )
 }
 
-fn hidden(comparison: &Comparison, limit: Option<NonZeroUsize>) -> Option<String> {
-    let hidden = comparison.lines.len() - shown_lines(comparison, limit).len();
+/// How many lines are not shown.
+pub(super) fn hidden(comparison: &Comparison, limit: Option<NonZeroUsize>) -> usize {
+    comparison.lines.len() - shown_lines(comparison, limit).len()
+}
+
+fn hidden_in_words(comparison: &Comparison, limit: Option<NonZeroUsize>) -> Option<String> {
+    let hidden = hidden(comparison, limit);
     (hidden > 0).then(|| {
         format!(
             "{} not shown (--limit)",
@@ -115,22 +120,14 @@ pub(super) fn table(
     comparison: &Comparison,
     limit: Option<NonZeroUsize>,
 ) -> anyhow::Result<()> {
-    let width = ui::columns();
     let columns = Columns {
-        head: &HEAD,
-        right: 9,
-        colour: ui::colour(),
-        width,
         text: 24,
         spare: &SPARE,
-        ..Columns::default()
+        ..Columns::new(&HEAD, 9)
     };
     let lines = shown_lines(comparison, limit);
-    let left_out = columns.write(out, || lines.iter().map(cells))?;
-    if let Some(words) = no_room(&left_out) {
-        writeln!(out, "{}", ui::paragraph(&words, 2))?;
-    }
-    if let Some(words) = hidden(comparison, limit) {
+    columns.write_with_note(out, || lines.iter().map(cells))?;
+    if let Some(words) = hidden_in_words(comparison, limit) {
         writeln!(out, "{words}")?;
     }
     writeln!(out, "{}", ui::paragraph(&summary(comparison), 2))?;
@@ -152,7 +149,7 @@ pub(super) fn markdown(
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)?;
-    if let Some(words) = hidden(comparison, limit) {
+    if let Some(words) = hidden_in_words(comparison, limit) {
         writeln!(out, "{words}.")?;
     }
     writeln!(out, "{}.", summary(comparison))?;

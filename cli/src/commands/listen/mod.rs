@@ -295,7 +295,7 @@ impl Session<'_> {
 
     /// What is in a file that was received.
     fn look(&self, path: &Path, source: &dyn Source) -> anyhow::Result<Status> {
-        let tally = Tally::count(source, &|_| {}).map_err(|error| trace::about(path, error))?;
+        let tally = Tally::count(source).map_err(|error| trace::about(path, error))?;
         if !self.options.quiet {
             ui::complain(&format!("{}: {}", ui::path(path), contents(source, &tally)));
         }

@@ -2,34 +2,36 @@
 
 use std::io::Write;
 
+use fdr_formats::Ticks;
 use fdr_formats::model::CpuId;
 use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::states::States;
-use fdr_formats::{Ticks, TraceInfo};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Replay;
 use super::lines::{CallLine, Line};
 use super::nearest::{Kind, NearNote};
-use crate::report::json::{self, Head};
-use crate::report::names::name_of;
+use crate::report::json;
+use crate::report::names::{name_of, name_of_thread};
+use crate::report::states::InStates;
 
 #[derive(Serialize)]
 struct Document<'a> {
     #[serde(flatten)]
-    head: Head<'a>,
+    head: Value,
     failed_thread: Option<u64>,
     around_ns: Option<u64>,
-    calls: Vec<Call>,
-    notes: Vec<Remark>,
+    calls: Vec<Call<'a>>,
+    notes: Vec<Remark<'a>>,
     calls_not_shown: u64,
     notes_not_shown: u64,
 }
 
 #[derive(Serialize)]
-struct Call {
+struct Call<'a> {
     thread: u64,
-    thread_name: String,
+    thread_name: &'a str,
     function: Option<String>,
     id: u32,
     depth: usize,
@@ -43,21 +45,13 @@ struct Call {
     short_calls: Option<u64>,
     cpu: Option<u32>,
     cpu_at_exit: Option<u32>,
-    states: Option<Spent>,
+    states: Option<InStates>,
 }
 
 #[derive(Serialize)]
-struct Spent {
-    running_ns: u64,
-    preempted_ns: u64,
-    waiting_ns: u64,
-    unknown_ns: u64,
-}
-
-#[derive(Serialize)]
-struct Remark {
+struct Remark<'a> {
     thread: u64,
-    thread_name: String,
+    thread_name: &'a str,
     depth: usize,
     time_ns: u64,
     since_first_ns: i128,
@@ -83,7 +77,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            head: Head::new(file, info),
+            head: json::head(file, info),
             failed_thread: replay.failed.map(|thread| thread.0),
             around_ns: replay.around.map(|around| info.clock.nanos(around).0),
             calls,
@@ -94,23 +88,18 @@ pub(super) fn write(
     )
 }
 
-fn call(replay: &Replay<'_>, states: Option<&States>, shown: &CallLine) -> Call {
+fn call<'a>(replay: &Replay<'a>, states: Option<&States>, shown: &CallLine) -> Call<'a> {
     let info = replay.source.info();
     let call = &shown.call;
     let ns = |ticks: Ticks| info.clock.nanos(ticks).0;
     let spent = states.map(|states| {
         let known = states.in_stretch(call.thread, call.start, call.end);
-        Spent {
-            running_ns: ns(known.spent.running),
-            preempted_ns: ns(known.spent.preempted),
-            waiting_ns: ns(known.spent.waiting),
-            unknown_ns: ns(known.unknown),
-        }
+        InStates::of_stretch(&info.clock, &known)
     });
     let number = |cpu: Option<CpuId>| cpu.map(|cpu| cpu.0);
     Call {
         thread: call.thread.0,
-        thread_name: thread_name(info, call.thread.0),
+        thread_name: name_of_thread(info, call.thread),
         function: (call.kind == Kind::Call).then(|| name_of(info, call.function)),
         id: call.function.0,
         depth: shown.depth,
@@ -131,24 +120,19 @@ fn call(replay: &Replay<'_>, states: Option<&States>, shown: &CallLine) -> Call 
     }
 }
 
-fn remark(replay: &Replay<'_>, near_note: &NearNote, depth: usize) -> Remark {
+fn remark<'a>(replay: &Replay<'a>, near_note: &NearNote, depth: usize) -> Remark<'a> {
     let info = replay.source.info();
     let kind = NoteKind::from_number(near_note.kind);
     let note = kind.and_then(|kind| Note::decode(kind, &near_note.body));
     Remark {
         thread: near_note.thread.0,
-        thread_name: thread_name(info, near_note.thread.0),
+        thread_name: name_of_thread(info, near_note.thread),
         depth,
         time_ns: info.clock.nanos(near_note.time).0,
         since_first_ns: since(replay, near_note.time),
         kind: kind.map_or("", NoteKind::name),
         detail: note.map_or_else(String::new, |note| note.words(info).to_string()),
     }
-}
-
-fn thread_name(info: &TraceInfo, id: u64) -> String {
-    let thread = info.threads.iter().find(|thread| thread.id.0 == id);
-    thread.map_or_else(String::new, |thread| thread.name.clone())
 }
 
 fn since(replay: &Replay<'_>, time: Ticks) -> i128 {

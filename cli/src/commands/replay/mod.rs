@@ -16,12 +16,12 @@ use anyhow::{Context, bail};
 use fdr_formats::{Source, ThreadId, Ticks};
 
 use self::nearest::{Nearest, NearestQuery};
-use super::{Headings, Status, Traces};
+use super::{Series, Status, Traces};
 use crate::selection::call_options::CallOptions;
 use crate::selection::moment::{self, MomentOption, Span};
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
-use crate::ui::{self, Progress};
+use crate::ui;
 use crate::{memory, off_cpu, stacks, trace};
 
 const HELP: &str = "\
@@ -142,18 +142,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         return records::run(options);
     }
     let most = call_limit(options)?;
-    let mut headings = None;
-    options.traces.each(|trace, several| {
-        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
-        one(options, most, trace, headings)
-    })
+    options
+        .traces
+        .each(|trace, series| one(options, most, trace, series))
 }
 
 fn one(
     options: &Options,
     most: usize,
     trace: &Path,
-    headings: &mut Headings,
+    series: &mut Series,
 ) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     let source = &*source;
@@ -206,11 +204,11 @@ fn one(
     };
     let states = off_cpu::states_of(info);
     ui::print(|out| {
-        out.write_all(headings.next(trace).as_bytes())?;
-        match options.json {
-            true => json::write(out, &trace.to_string_lossy(), &replay, states.as_deref()),
-            false => show::write(out, &replay, states.as_deref(), options.lines),
+        if options.json {
+            return json::write(out, &trace.to_string_lossy(), &replay, states.as_deref());
         }
+        out.write_all(series.heading(trace).as_bytes())?;
+        show::write(out, &replay, states.as_deref(), options.lines)
     })?;
     Ok(Status::Done)
 }
@@ -227,10 +225,7 @@ fn moment_of(
     let Some(around) = &options.around else {
         return Ok(None);
     };
-    let progress = Progress::new(source);
-    let tally = Tally::count(source, &|bytes| progress.add(bytes));
-    drop(progress);
-    let tally = tally.map_err(|error| trace::about(trace, error))?;
+    let tally = Tally::count(source).map_err(|error| trace::about(trace, error))?;
     let clock = &source.info().clock;
     let Some(span) = Span::from_tally(&tally, clock) else {
         bail!(

@@ -11,7 +11,7 @@ use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::Options;
-use crate::commands::{Headings, Status};
+use crate::commands::{Series, Status};
 use crate::report::json;
 use crate::report::json_field::JsonField;
 use crate::selection::{self, Filtering};
@@ -28,20 +28,20 @@ pub(super) fn offset(text: &str) -> Result<u64, String> {
 
 /// Prints the records of each trace.
 pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
-    let mut headings = None;
-    options.traces.each(|trace, several| {
-        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
-        one(options, trace, headings)
-    })
+    options
+        .traces
+        .each(|trace, series| one(options, trace, series))
 }
 
-fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     let mut left = options.limit.unwrap_or(usize::MAX);
     let mut origin = selection::begin(&*source)?;
     let width = ui::columns().filter(|_| !options.json);
     ui::print(|out| {
-        out.write_all(headings.next(trace).as_bytes())?;
+        if !options.json {
+            out.write_all(series.heading(trace).as_bytes())?;
+        }
         let mut failure = None;
         let visited = source.records(&mut |record| {
             if let Some(time) = record.time {
@@ -107,10 +107,7 @@ fn note_of<'a>(
     let note = record
         .note
         .and_then(|(kind, body)| Note::decode(kind, body));
-    let json = |fields: &[Field<'_>]| {
-        let fields = fields.iter();
-        Some(fields.map(|field| JsonField::new(field, info)).collect())
-    };
+    let json = |fields: &[Field<'_>]| Some(JsonField::list(fields, info));
     match note {
         Some(Note::Event { level, fields, .. }) => (note_words::level(level), json(&fields)),
         Some(Note::Arguments { fields, .. }) => (None, json(&fields)),

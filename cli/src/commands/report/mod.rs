@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use fdr_formats::{Source, TraceInfo};
 
-use super::{Status, Traces};
-use crate::commands::Headings;
+use super::{Series, Status, Traces};
 use crate::report::engine::Figures;
 use crate::report::names::name_of;
 use crate::report::query::{Key, Selection};
@@ -20,9 +19,8 @@ use crate::report::tasks::show;
 use crate::report::tasks::task_table::TraceTasks;
 use crate::report::{csv, json, notes, table, whole};
 use crate::selection::Filtering;
-use crate::ui::{self, Progress};
 use crate::windows::Windows;
-use crate::{memory, selection, trace};
+use crate::{memory, selection, trace, ui};
 
 const HELP: &str = "\
 What the figures are:
@@ -174,24 +172,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.hist {
         return hist::run(options);
     }
-    let mut place = None;
-    options.traces.each(|trace, several| {
-        let headings = several && !options.csv && !options.json;
-        let place = place.get_or_insert_with(|| ReportSeries {
-            headings: Headings::new(headings),
-            csv: csv::Files::new(several),
-        });
-        one(options, trace, place)
-    })
+    options
+        .traces
+        .each(|trace, series| one(options, trace, series))
 }
 
-/// Where a report is among several.
-struct ReportSeries {
-    headings: Headings,
-    csv: csv::Files,
-}
-
-fn one(options: &Options, trace: &Path, place: &mut ReportSeries) -> anyhow::Result<Status> {
+fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
     let mut source = options.selection.open(trace, Filtering::Shown)?;
     let windows = match options.common {
         true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,
@@ -202,7 +188,7 @@ fn one(options: &Options, trace: &Path, place: &mut ReportSeries) -> anyhow::Res
     }
     let source = &*source;
     if options.tasks {
-        return tasks_of(options, trace, source, place);
+        return tasks_of(options, trace, source, series);
     }
     memory::grows("the figures of functions and threads");
     let figures = Figures::read(trace, source, options.per_thread)?;
@@ -238,10 +224,7 @@ fn one(options: &Options, trace: &Path, place: &mut ReportSeries) -> anyhow::Res
         report.window_note = Some(format!("--common: of all threads, {common}"));
     }
     trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
-    ui::print(|out| {
-        out.write_all(place.headings.next(trace).as_bytes())?;
-        write(out, options, trace, info, &report, &mut place.csv)
-    })?;
+    ui::print(|out| write(out, options, trace, info, &report, series))?;
     if options.csv && (report.timeless || !report.is_complete()) {
         notes::notes(&report)
             .iter()
@@ -263,7 +246,7 @@ fn tasks_of(
     options: &Options,
     trace: &Path,
     source: &dyn Source,
-    place: &mut ReportSeries,
+    series: &mut Series,
 ) -> anyhow::Result<Status> {
     let states = [Key::Running, Key::Preempted, Key::Waiting];
     if matches!(options.sort, Key::Min | Key::P90) || states.contains(&options.sort) {
@@ -273,9 +256,7 @@ fn tasks_of(
     }
     memory::grows("the tasks of the trace");
     let by = options.by.as_deref();
-    let progress = Progress::new(source);
-    let trace_tasks = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
-    drop(progress);
+    let trace_tasks = TraceTasks::read(source, by);
     let mut trace_tasks = trace_tasks.map_err(|error| trace::about(trace, error))?;
     let (mut diagnostics, more) = std::mem::take(&mut trace_tasks.damage).into_parts();
     diagnostics.splice(0..0, source.diagnostics().iter().cloned());
@@ -294,7 +275,7 @@ fn tasks_of(
         if options.json {
             return show::write_json(out, &trace.to_string_lossy(), info, &tasks, by);
         }
-        out.write_all(place.headings.next(trace).as_bytes())?;
+        out.write_all(series.heading(trace).as_bytes())?;
         show::write(out, info, &tasks, by)
     })?;
     Ok(Status::Done)
@@ -306,14 +287,17 @@ fn write(
     trace: &Path,
     info: &TraceInfo,
     report: &Report,
-    files: &mut csv::Files,
+    series: &mut Series,
 ) -> anyhow::Result<()> {
     if options.json {
         return json::write(out, &trace.to_string_lossy(), info, report);
     }
     if options.csv {
-        return csv::write(out, &trace.to_string_lossy(), report, files);
+        let file = trace.to_string_lossy();
+        let file = series.has_several().then_some(&*file);
+        return csv::write(out, file, report, series.takes_first());
     }
+    out.write_all(series.heading(trace).as_bytes())?;
     let look = TableStyle {
         places: options.files,
         colour: ui::colour(),

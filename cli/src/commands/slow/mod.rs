@@ -18,7 +18,7 @@ use anyhow::Context;
 use fdr_formats::Source;
 use fdr_formats::registry;
 
-use super::{Headings, Status, Traces};
+use super::{Series, Status, Traces};
 use crate::calls::findings::find;
 use crate::calls::json;
 use crate::calls::query::{DEFAULT_CALLS, DEFAULT_CALLS_OF_EACH, Query};
@@ -160,17 +160,13 @@ impl Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let mut headings = None;
-    options.traces.each(|trace, several| {
-        if several && options.save.is_some() {
-            anyhow::bail!("--save: name one trace");
-        }
-        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
-        one(options, trace, headings)
-    })
+    let alone = options.save.as_ref().map(|_| "--save");
+    options
+        .traces
+        .each_or_one(alone, |trace, series| one(options, trace, series))
 }
 
-fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
     let whole = options.selection.open(trace, Filtering::Shown)?;
     let source = &*whole;
     if trace::is_timeless(source.info()) {
@@ -192,18 +188,18 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
                 let file = trace.to_string_lossy();
                 return tasks::show::write_json(out, &file, info, &found, by);
             }
-            out.write_all(headings.next(trace).as_bytes())?;
+            out.write_all(series.heading(trace).as_bytes())?;
             tasks::show::write(out, info, &found, by)
         })?;
         return Ok(Status::Done);
     }
     let found = find(&options.query(&chosen), trace, source)?;
     ui::print(|out| {
-        out.write_all(headings.next(trace).as_bytes())?;
-        match options.json {
-            true => json::write(out, &trace.to_string_lossy(), info, &found),
-            false => show::write(out, info, &found),
+        if options.json {
+            return json::write(out, &trace.to_string_lossy(), info, &found);
         }
+        out.write_all(series.heading(trace).as_bytes())?;
+        show::write(out, info, &found)
     })?;
     if let Some(output) = &options.save {
         match found.list.first() {

@@ -16,7 +16,7 @@ use fdr_formats::tcstate::{self, TcstateSource};
 use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
 use super::{Status, Traces};
-use crate::commands::Headings;
+use crate::commands::Series;
 use crate::output_file::Pending;
 use crate::report::waits::OpenWait;
 use crate::selection::moment::{self, MomentOption, Span};
@@ -101,15 +101,13 @@ impl Answer<'_> {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let mut headings = None;
     let alone = options.snapshot.as_ref().map(|_| "--snapshot");
-    options.traces.each_or_one(alone, |trace, several| {
-        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
-        one(options, trace, headings)
-    })
+    options
+        .traces
+        .each_or_one(alone, |trace, series| one(options, trace, series))
 }
 
-fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+fn one(options: &Options, path: &Path, series: &mut Series) -> anyhow::Result<Status> {
     if options.selection.is_of_threads() && path.is_dir() && tcstate::is_history(path) {
         let source = TcstateSource::open(path).map_err(|error| trace::about(path, error))?;
         trace::warn_of_damage(path, source.diagnostics(), 0);
@@ -124,30 +122,25 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         // A history is made to be looked up: all of it is read only where records may be overwritten.
         let begins = match source.info().threads.iter().any(is_cut) {
             true => {
-                let tally = Tally::count(&source, &|_| {});
-                let tally = tally.map_err(|error| trace::about(path, error))?;
+                let tally = Tally::count(&source).map_err(|error| trace::about(path, error))?;
                 begins(&tally, &source.info().clock)
             }
             false => BTreeMap::new(),
         };
-        let heading = headings.next(path);
         let moment = Moment {
             span,
             state,
             waiting: Vec::new(),
             begins,
         };
-        return answer(options, path, &heading, source.info(), moment);
+        return answer(options, path, series, source.info(), moment);
     }
     let mut source = input::open(path)?;
     // Without a window, moments are those of the whole trace, whatever is shown of it.
     if options.selection.has_window() {
         source = options.selection.select(source, path, Filtering::Calls)?;
     }
-    let progress = Progress::new(&*source);
-    let tally = Tally::count(&*source, &|bytes| progress.add(bytes));
-    drop(progress);
-    let tally = tally.map_err(|error| trace::about(path, error))?;
+    let tally = Tally::count(&*source).map_err(|error| trace::about(path, error))?;
     trace::warn_of_damage(path, &tally.diagnostics, tally.more_diagnostics);
     if !options.selection.has_window() {
         source = options.selection.select(source, path, Filtering::Calls)?;
@@ -173,7 +166,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         waiting,
         begins: begins(&tally, &info.clock),
     };
-    answer(options, path, &headings.next(path), info, moment)
+    answer(options, path, series, info, moment)
 }
 
 /// The threads whose older records are overwritten, and where their records begin.
@@ -195,7 +188,7 @@ struct Moment {
 fn answer(
     options: &Options,
     trace: &Path,
-    heading: &str,
+    series: &mut Series,
     info: &TraceInfo,
     moment: Moment,
 ) -> anyhow::Result<Status> {
@@ -222,11 +215,11 @@ fn answer(
     };
     clock::warn(trace, &info.clock);
     ui::print(|out| {
-        out.write_all(heading.as_bytes())?;
-        match options.json {
-            true => show::json(out, &answer),
-            false => show::text(out, &answer),
+        if options.json {
+            return show::json(out, &answer);
         }
+        out.write_all(series.heading(trace).as_bytes())?;
+        show::text(out, &answer)
     })?;
     Ok(Status::Done)
 }

@@ -5,13 +5,12 @@ use std::io::Write;
 
 use fdr_formats::tcstate::state::{Attribute, State, Value};
 use fdr_formats::{ThreadId, TraceInfo};
-use serde::Serialize;
+use serde_json::json;
 
 use super::Answer;
 use super::states::ThreadState;
 use crate::report::json;
 use crate::report::wait_table::waited_for;
-use crate::report::waits::OpenWait;
 use crate::selection::moment::unix_of;
 use crate::{trace, ui};
 
@@ -320,73 +319,39 @@ fn value_in_words(value: &Value) -> String {
     }
 }
 
-#[derive(Serialize)]
-struct Json<'a> {
-    file: String,
-    format: &'a str,
-    time_ns: i64,
-    start_ns: i64,
-    end_ns: i64,
-    unix_ns: Option<u64>,
-    waiting: Vec<&'a OpenWait>,
-    states: Vec<&'a ThreadState>,
-    overwritten: Vec<JsonOverwritten>,
-    attributes: Vec<JsonAttribute<'a>>,
-}
-
-/// A thread whose records of that time are overwritten.
-#[derive(Serialize)]
-struct JsonOverwritten {
-    thread: u64,
-    first_ns: i64,
-}
-
-#[derive(Serialize)]
-struct JsonAttribute<'a> {
-    path: &'a [String],
-    value: serde_json::Value,
-    since_ns: Option<i64>,
-}
-
 /// Prints it as JSON.
 pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
-    let shown = answer
-        .state
-        .attributes
-        .iter()
-        .filter(|attribute| answer.shows(attribute));
-    let attributes = shown.map(|attribute| JsonAttribute {
-        path: &attribute.path,
-        value: match &attribute.value {
-            Value::Null => serde_json::Value::Null,
-            Value::Int(value) => (*value).into(),
-            Value::Double(value) => (*value).into(),
-            Value::Bool(value) => (*value).into(),
-            Value::Text(text) => text.as_str().into(),
-        },
-        since_ns: attribute.since,
-    });
+    let attribute = |attribute: &Attribute| {
+        let value = match &attribute.value {
+            Value::Null => json!(null),
+            Value::Int(value) => json!(value),
+            Value::Double(value) => json!(value),
+            Value::Bool(value) => json!(value),
+            Value::Text(text) => json!(text),
+        };
+        json!({ "path": attribute.path, "value": value, "since_ns": attribute.since })
+    };
+    let attributes = answer.state.attributes.iter();
+    let attributes = attributes.filter(|attribute| answer.shows(attribute));
     let waiting = answer.waiting.iter();
     let waiting = waiting.filter(|wait| answer.is_chosen(ThreadId(wait.thread)));
-    let document = Json {
-        waiting: waiting.collect(),
-        states: answer.states().collect(),
-        file: answer.trace.to_string_lossy().into_owned(),
-        format: &answer.info.format,
-        time_ns: answer.state.time,
-        start_ns: answer.span.start,
-        end_ns: answer.span.end,
-        unix_ns: unix_of(answer.state.time, &answer.info.clock),
-        overwritten: {
-            let all = answer.begins.keys().copied();
-            let wanted = all.filter(|thread| answer.is_chosen(ThreadId(*thread)));
-            let each = wanted.filter_map(|thread| {
-                let first_ns = answer.overwritten(thread)?;
-                Some(JsonOverwritten { thread, first_ns })
-            });
-            each.collect()
-        },
-        attributes: attributes.collect(),
-    };
+    let chosen = answer.begins.keys().copied();
+    let chosen = chosen.filter(|thread| answer.is_chosen(ThreadId(*thread)));
+    let overwritten = chosen.filter_map(|thread| {
+        let first_ns = answer.overwritten(thread)?;
+        Some(json!({ "thread": thread, "first_ns": first_ns }))
+    });
+    let document = json!({
+        "file": answer.trace.to_string_lossy(),
+        "format": answer.info.format,
+        "time_ns": answer.state.time,
+        "start_ns": answer.span.start,
+        "end_ns": answer.span.end,
+        "unix_ns": unix_of(answer.state.time, &answer.info.clock),
+        "waiting": waiting.collect::<Vec<_>>(),
+        "states": answer.states().collect::<Vec<_>>(),
+        "overwritten": overwritten.collect::<Vec<_>>(),
+        "attributes": attributes.map(attribute).collect::<Vec<_>>(),
+    });
     json::print(out, &document)
 }

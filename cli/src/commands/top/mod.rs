@@ -186,17 +186,8 @@ fn write_table<T>(out: &mut dyn Write, columns: &[Column<T>], rows: &[&T]) -> an
     let shown: Vec<_> = columns.iter().filter(shown).collect();
     let head: Vec<&str> = shown.iter().map(|column| column.head).collect();
     let cells = |row: &&T| shown.iter().map(|column| (column.cell)(row)).collect();
-    let columns = Columns {
-        head: &head,
-        right: shown
-            .iter()
-            .take_while(|column| table::is_right(column))
-            .count(),
-        colour: ui::colour(),
-        width,
-        ..Columns::default()
-    };
-    columns.write(out, || rows.iter().map(cells))?;
+    let numbers = shown.iter().take_while(|column| table::is_right(column));
+    Columns::new(&head, numbers.count()).write(out, || rows.iter().map(cells))?;
     Ok(())
 }
 

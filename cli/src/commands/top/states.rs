@@ -84,7 +84,7 @@ pub(super) fn between(
 
 fn times(source: &dyn Source, from: Ticks, until: Ticks) -> anyhow::Result<StateTimes> {
     let info = source.info();
-    let figures = gather(engines(source, true, &|_| {})?, true)?;
+    let figures = gather(engines(source, true)?, true)?;
     let states_of = |functions: &BTreeMap<FunctionId, Box<_>>| {
         let each = functions.iter();
         let each = each.map(|(&id, stats)| (id, RowStates::new(&info.clock, stats)));

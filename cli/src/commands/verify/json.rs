@@ -3,39 +3,13 @@
 use std::io::Write;
 
 use fdr_formats::TraceInfo;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::checker::Verdict;
 use super::finding::FindingLocation;
 use crate::report::json;
 use crate::report::names::name_of;
 
-#[derive(Serialize)]
-struct Document<'a> {
-    file: &'a str,
-    format: &'a str,
-    ok: bool,
-    violations: u64,
-    records: u64,
-    synthetic_records: u64,
-    threads: u64,
-    lost_records: u64,
-    clock_breaks: u64,
-    findings: Vec<Finding>,
-    findings_not_shown: u64,
-    notes: Vec<String>,
-}
-
-/// Where it is: at a byte, or at a thread's record, from 1; of a whole thread without the latter.
-#[derive(Serialize)]
-struct Finding {
-    offset: Option<u64>,
-    thread: Option<u64>,
-    record: Option<u64>,
-    what: String,
-}
-
-/// Writes the verdict.
 pub(super) fn write(
     out: &mut dyn Write,
     file: &str,
@@ -53,26 +27,26 @@ pub(super) fn write(
                 Some(number).filter(|&number| number > 0),
             ),
         };
-        Finding {
-            offset,
-            thread,
-            record,
-            what: finding.what.in_words(&name),
-        }
+        json!({
+            "offset": offset,
+            "thread": thread,
+            "record": record,
+            "what": finding.what.in_words(&name),
+        })
     });
-    let document = Document {
-        file,
-        format: &info.format,
-        ok: verdict.count == 0,
-        violations: verdict.count,
-        records: verdict.records,
-        synthetic_records: verdict.synthetic,
-        threads: verdict.threads,
-        lost_records: verdict.lost,
-        clock_breaks: verdict.breaks,
-        findings: findings.collect(),
-        findings_not_shown: verdict.count - verdict.findings.len() as u64,
-        notes,
-    };
+    let document = json!({
+        "file": file,
+        "format": info.format,
+        "ok": verdict.count == 0,
+        "violations": verdict.count,
+        "records": verdict.records,
+        "synthetic_records": verdict.synthetic,
+        "threads": verdict.threads,
+        "lost_records": verdict.lost,
+        "clock_breaks": verdict.breaks,
+        "findings": findings.collect::<Value>(),
+        "findings_not_shown": verdict.count - verdict.findings.len() as u64,
+        "notes": notes,
+    });
     json::print(out, &document)
 }

@@ -10,14 +10,13 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use fdr_formats::TraceInfo;
-use fdr_formats::source::drive_parallel;
 
 use self::checker::{Checker, Verdict};
 use self::finding::{Finding, FindingLocation};
 use super::{Status, Traces};
 use crate::report::names::name_of;
 use crate::selection::{Filtering, Selection};
-use crate::ui::{self, Progress};
+use crate::ui;
 use crate::{clock, memory, trace};
 
 /// The violations that are printed by default.
@@ -79,12 +78,9 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     memory::grows("the calls that are open and the threads");
     let limit = options.limit.map_or(DEFAULT_FINDINGS, NonZeroUsize::get);
-    let progress = Progress::new(&*source);
     let one_by_one = trace::has_lane_for_each_thread(&*source);
     let make = || Checker::new(options.allow_open, limit).one_by_one(one_by_one);
-    let checkers = drive_parallel(&*source, ui::jobs(), make, &|bytes| progress.add(bytes));
-    drop(progress);
-    let checkers = checkers.map_err(|error| trace::about(trace, error))?;
+    let checkers = ui::drive(&*source, make).map_err(|error| trace::about(trace, error))?;
     let info = source.info();
     let mut verdict = checker::conclude(checkers, &info.threads, limit);
     for diagnostic in source.diagnostics() {

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::call_key::CallKey;
 use super::viewed::ViewedTrace;
+use crate::report::states::InStates;
 use crate::trace;
 
 #[derive(Serialize)]
@@ -15,20 +16,12 @@ pub(super) struct Details {
     total_ns: u64,
     self_ns: Option<u64>,
     calls_inside: u64,
-    states: Option<States>,
+    states: Option<InStates>,
     cpu: Option<u32>,
     cpu_changes: u64,
     arguments: Vec<String>,
     /// The task of which it is a poll; 53 bits are too few for its number.
     task: Option<String>,
-}
-
-#[derive(Serialize)]
-struct States {
-    running_ns: u64,
-    preempted_ns: u64,
-    waiting_ns: u64,
-    unknown_ns: u64,
 }
 
 /// Follows the call.
@@ -194,12 +187,7 @@ pub(super) fn of_call(viewed: &ViewedTrace, meant: CallKey) -> anyhow::Result<De
         // is.
         let end = meant.start.saturating_add(total);
         let known = states.in_stretch(id, Ticks(meant.start), Ticks(end));
-        States {
-            running_ns: nanos(known.spent.running.0),
-            preempted_ns: nanos(known.spent.preempted.0),
-            waiting_ns: nanos(known.spent.waiting.0),
-            unknown_ns: nanos(known.unknown.0),
-        }
+        InStates::of_stretch(clock, &known)
     });
     Ok(Details {
         total_ns: nanos(total),

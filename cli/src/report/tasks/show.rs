@@ -3,10 +3,10 @@
 use std::io::Write;
 
 use fdr_formats::TraceInfo;
-use serde::Serialize;
+use serde_json::json;
 
 use super::rows::{OpenTask, Row, Tasks};
-use crate::columns::{Columns, no_room};
+use crate::columns::Columns;
 use crate::report::json;
 use crate::ui;
 
@@ -51,29 +51,25 @@ pub(crate) fn write(
         None => ui::clean(&info.program).into_owned(),
     };
     let format = ui::clean(&info.format);
-    writeln!(out, "{}", fitting(format!("{program} · {format}")))?;
+    writeln!(
+        out,
+        "{}",
+        ui::paragraph(&format!("{program} · {format}"), 2)
+    )?;
     if let Some(line) = open_in_words(&tasks.open) {
-        writeln!(out, "{}", fitting(line))?;
+        writeln!(out, "{}", ui::paragraph(&line, 2))?;
     }
     writeln!(out)?;
     write_table(out, tasks, by)
 }
 
 /// Text in the width of the terminal.
-fn fitting(text: String) -> String {
-    match ui::columns() {
-        Some(width) => ui::wrap(&text, width, 2),
-        None => text,
-    }
-}
-
 /// Writes the table, and notes on what it leaves out.
 pub(crate) fn write_table(
     out: &mut dyn Write,
     tasks: &Tasks,
     by: Option<&str>,
 ) -> anyhow::Result<()> {
-    let width = ui::columns();
     let by = by.map(|by| ui::clean(by).into_owned());
     let head: Vec<&str> = HEAD
         .into_iter()
@@ -81,19 +77,12 @@ pub(crate) fn write_table(
         .chain(by.as_deref())
         .collect();
     let columns = Columns {
-        head: &head,
-        right: HEAD.len(),
-        colour: ui::colour(),
-        width,
         spare: &SPARE,
-        ..Columns::default()
+        ..Columns::new(&head, HEAD.len())
     };
-    let left_out = columns.write(out, || tasks.rows.iter().map(cells))?;
-    if let Some(words) = no_room(&left_out) {
-        writeln!(out, "{}", fitting(words))?;
-    }
+    columns.write_with_note(out, || tasks.rows.iter().map(cells))?;
     for note in notes(tasks) {
-        writeln!(out, "{}", fitting(note))?;
+        writeln!(out, "{}", ui::paragraph(&note, 2))?;
     }
     Ok(())
 }
@@ -184,18 +173,6 @@ fn notes(tasks: &Tasks) -> Vec<String> {
     notes
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    head: json::Head<'a>,
-    reason: &'a str,
-    by: Option<&'a str>,
-    is_whole_run: bool,
-    tasks: &'a [Row],
-    tasks_not_shown: usize,
-    open_tasks: &'a [OpenTask],
-}
-
 /// Writes JSON.
 pub(crate) fn write_json(
     out: &mut dyn Write,
@@ -204,16 +181,15 @@ pub(crate) fn write_json(
     tasks: &Tasks,
     by: Option<&str>,
 ) -> anyhow::Result<()> {
-    let document = Document {
-        head: json::Head::new(file, info),
-        reason: &info.reason,
-        by,
-        is_whole_run: tasks.is_whole,
-        tasks: &tasks.rows,
-        tasks_not_shown: tasks.hidden,
-        open_tasks: &tasks.open,
-    };
-    json::print(out, &document)
+    let document = json!({
+        "reason": info.reason,
+        "by": by,
+        "is_whole_run": tasks.is_whole,
+        "tasks": tasks.rows,
+        "tasks_not_shown": tasks.hidden,
+        "open_tasks": tasks.open,
+    });
+    json::print_of(out, file, info, document)
 }
 
 #[cfg(test)]

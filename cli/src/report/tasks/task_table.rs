@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, task_state};
-use fdr_formats::source::drive_parallel;
 use fdr_formats::{
     Call, Diagnostic, Edge, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
     TraceInfo,
@@ -113,15 +112,11 @@ impl TraceTasks {
     ///
     /// # Errors
     /// Where the trace can't be read.
-    pub(crate) fn read(
-        source: &dyn Source,
-        by: Option<&str>,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<TraceTasks, Error> {
+    pub(crate) fn read(source: &dyn Source, by: Option<&str>) -> Result<TraceTasks, Error> {
         let info = source.info();
         let make = || by.map_or_else(TraceTasks::default, |by| TraceTasks::by(info, by));
         let mut all = TraceTasks::default();
-        for seen in drive_parallel(source, ui::jobs(), make, progress)? {
+        for seen in ui::drive(source, make)? {
             all.damage.join(seen.damage);
             all.last = all.last.max(seen.last);
             for (id, task) in seen.tasks {

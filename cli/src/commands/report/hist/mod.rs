@@ -19,7 +19,7 @@ use fdr_formats::{FunctionId, TraceInfo};
 use self::durations::Durations;
 use self::modes::Mode;
 use super::Options;
-use crate::commands::{Headings, Status, each_trace};
+use crate::commands::{Series, Status, each_trace};
 use crate::input;
 use crate::output_file::{self, Shape};
 use crate::report::engine::Figures;
@@ -78,11 +78,9 @@ fn words(options: &Options) -> anyhow::Result<(Vec<PathBuf>, Filter)> {
 /// Shows the distributions of each trace.
 pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
     let (traces, functions) = words(options)?;
-    let mut headings = None;
     let alone = options.output.as_ref().map(|_| "-o");
-    each_trace(&traces, alone, |trace, several| {
-        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
-        one(options, &functions, trace, headings)
+    each_trace(&traces, alone, |trace, series| {
+        one(options, &functions, trace, series)
     })
 }
 
@@ -90,7 +88,7 @@ fn one(
     options: &Options,
     functions: &Filter,
     trace: &Path,
-    headings: &mut Headings,
+    series: &mut Series,
 ) -> anyhow::Result<Status> {
     if let Some(output) = &options.output {
         output_file::check_is_not(output, trace)?;
@@ -120,11 +118,11 @@ fn one(
         return Ok(Status::Done);
     }
     ui::print(|out| {
-        out.write_all(headings.next(trace).as_bytes())?;
-        match options.json {
-            true => json::write(out, &trace.to_string_lossy(), info, &found),
-            false => show::write(out, info, &found),
+        if options.json {
+            return json::write(out, &trace.to_string_lossy(), info, &found);
         }
+        out.write_all(series.heading(trace).as_bytes())?;
+        show::write(out, &found)
     })?;
     Ok(Status::Done)
 }

@@ -2,8 +2,6 @@
 
 use std::io::Write;
 
-use fdr_formats::TraceInfo;
-
 use super::durations::Bucket;
 use super::{Distribution, Distributions, in_words, percent};
 use crate::ui;
@@ -15,11 +13,7 @@ const WIDTH: usize = 80;
 const BAR: usize = 100;
 
 /// Writes all of them.
-pub(super) fn write(
-    out: &mut dyn Write,
-    info: &TraceInfo,
-    found: &Distributions,
-) -> anyhow::Result<()> {
+pub(super) fn write(out: &mut dyn Write, found: &Distributions) -> anyhow::Result<()> {
     if found.list.is_empty() {
         writeln!(out, "no calls of such a function")?;
     }
@@ -33,7 +27,6 @@ pub(super) fn write(
         let more = ui::things(found.hidden as u64, "more function");
         writeln!(out, "\n{more} not shown (--limit)")?;
     }
-    let _ = info;
     Ok(())
 }
 

@@ -23,7 +23,6 @@ use crate::report::names::name_of;
 use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
 use crate::report::tasks::task_table::{Task, TraceTasks};
-use crate::ui::Progress;
 use crate::{selection, stacks, trace};
 
 /// Something explains a stretch of time if it has at least this part of it.
@@ -94,10 +93,7 @@ pub(super) fn find(
     source: &dyn Source,
 ) -> anyhow::Result<SlowTasks> {
     let about = |error| trace::about(trace, error);
-    let progress = Progress::new(source);
-    let trace_tasks = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
-    drop(progress);
-    let trace_tasks = trace_tasks.map_err(about)?;
+    let trace_tasks = TraceTasks::read(source, by).map_err(about)?;
     let usual = usual_tasks(&trace_tasks);
     let mut list = choose(query, source.info(), &trace_tasks, &usual);
     let ids = list.iter().map(|slow| slow.id).collect();

@@ -3,14 +3,14 @@
 use std::io::Write;
 
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{MIN_PART, PollGap, SlowTask, SlowTasks};
 use crate::calls::arguments;
-use crate::calls::json::{self as call_json, Arguments, Event};
+use crate::calls::json as json_of_calls;
 use crate::calls::words::{self, percent};
-use crate::report::json::{self, Head};
-use crate::report::names::{name_of, name_of_thread, thread_name};
+use crate::report::json;
+use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
 /// Writes the text. `by`: the field whose values are shown.
@@ -139,65 +139,6 @@ fn around(info: &TraceInfo, between: &PollGap) -> String {
     words
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    head: Head<'a>,
-    by: Option<&'a str>,
-    tasks: Vec<TaskRow<'a>>,
-}
-
-#[derive(Serialize)]
-struct TaskRow<'a> {
-    id: u64,
-    parent: Option<u64>,
-    function: String,
-    by: Option<String>,
-    start_ns: u64,
-    since_first_ns: Option<u64>,
-    ended: bool,
-    elapsed_ns: u64,
-    busy_ns: u64,
-    waiting_ns: u64,
-    polls: u64,
-    polls_with_records: u64,
-    usual: Usual,
-    excess_ns: u64,
-    between: Option<BetweenPolls>,
-    arguments: Vec<Arguments<'a>>,
-    events: Vec<Event<'a>>,
-    events_in_all: u64,
-    sentence: String,
-}
-
-#[derive(Serialize)]
-struct Usual {
-    tasks: u64,
-    p50_ns: u64,
-    p90_ns: u64,
-    p99_ns: u64,
-    busy_p50_ns: u64,
-}
-
-#[derive(Serialize)]
-struct BetweenPolls {
-    after_poll: u64,
-    start_ns: u64,
-    waiting_ns: u64,
-    awaited: Option<String>,
-    awaited_task: Option<u64>,
-    meanwhile: Option<ConcurrentCall>,
-}
-
-#[derive(Serialize)]
-struct ConcurrentCall {
-    thread: u64,
-    thread_name: String,
-    function: String,
-    ns: u64,
-}
-
-/// Writes JSON.
 pub(in crate::commands::slow) fn write_json(
     out: &mut dyn Write,
     file: &str,
@@ -206,59 +147,51 @@ pub(in crate::commands::slow) fn write_json(
     by: Option<&str>,
 ) -> anyhow::Result<()> {
     let tasks = found.list.iter().map(|slow| one(info, found, slow));
-    let document = Document {
-        head: Head::new(file, info),
-        by,
-        tasks: tasks.collect(),
-    };
-    json::print(out, &document)
+    let document = json!({ "by": by, "tasks": tasks.collect::<Value>() });
+    json::print_of(out, file, info, document)
 }
 
-fn one<'a>(info: &'a TraceInfo, found: &SlowTasks, slow: &'a SlowTask) -> TaskRow<'a> {
+fn one(info: &TraceInfo, found: &SlowTasks, slow: &SlowTask) -> Value {
     let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
-    let usual = &slow.usual;
-    TaskRow {
-        id: slow.id,
-        parent: Some(slow.task.parent).filter(|&parent| parent != 0),
-        function: name_of(info, slow.task.function),
-        by: slow.task.value.clone(),
-        start_ns: nanos(slow.start.0),
-        since_first_ns: found.begin.map(|begin| nanos(slow.start.since(begin).0)),
-        ended: slow.task.has_ended(),
-        elapsed_ns: nanos(slow.elapsed),
-        busy_ns: nanos(slow.busy),
-        waiting_ns: nanos(slow.waiting()),
-        polls: slow.task.polls,
-        polls_with_records: slow.recorded_polls,
-        usual: Usual {
-            tasks: usual.tasks,
-            p50_ns: nanos(usual.p50),
-            p90_ns: nanos(usual.p90),
-            p99_ns: nanos(usual.p99),
-            busy_p50_ns: nanos(usual.busy_p50),
+    let (task, usual) = (&slow.task, &slow.usual);
+    json!({
+        "id": slow.id,
+        "parent": Some(task.parent).filter(|&parent| parent != 0),
+        "function": name_of(info, task.function),
+        "by": task.value,
+        "start_ns": nanos(slow.start.0),
+        "since_first_ns": found.begin.map(|begin| nanos(slow.start.since(begin).0)),
+        "ended": task.has_ended(),
+        "elapsed_ns": nanos(slow.elapsed),
+        "busy_ns": nanos(slow.busy),
+        "waiting_ns": nanos(slow.waiting()),
+        "polls": task.polls,
+        "polls_with_records": slow.recorded_polls,
+        "usual": {
+            "tasks": usual.tasks,
+            "p50_ns": nanos(usual.p50),
+            "p90_ns": nanos(usual.p90),
+            "p99_ns": nanos(usual.p99),
+            "busy_p50_ns": nanos(usual.busy_p50),
         },
-        excess_ns: nanos(slow.elapsed.saturating_sub(usual.p50)),
-        between: slow.between.as_ref().map(|between| BetweenPolls {
-            after_poll: between.after,
-            start_ns: nanos(between.from.0),
-            waiting_ns: nanos(between.until.since(between.from).0),
-            awaited: between.awaited.map(|(_, function)| name_of(info, function)),
-            awaited_task: between.awaited.map(|(id, _)| id),
-            meanwhile: between.meanwhile.as_ref().map(|meanwhile| ConcurrentCall {
-                thread: meanwhile.thread.0,
-                thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
-                function: name_of(info, meanwhile.function),
-                ns: nanos(meanwhile.ticks),
-            }),
-        }),
-        arguments: slow
-            .notes
-            .arguments(slow.task.function)
-            .iter()
-            .map(|of| call_json::arguments(info, of))
-            .collect(),
-        events: call_json::events(info, &slow.notes.events, slow.start),
-        events_in_all: slow.notes.events.count,
-        sentence: sentence(info, slow),
-    }
+        "excess_ns": nanos(slow.elapsed.saturating_sub(usual.p50)),
+        "between": slow.between.as_ref().map(|between| json_of_gap(info, between)),
+        "arguments": json_of_calls::arguments(info, &slow.notes.arguments(task.function)),
+        "events": json_of_calls::events(info, &slow.notes.events, slow.start),
+        "events_in_all": slow.notes.events.count,
+        "sentence": sentence(info, slow),
+    })
+}
+
+fn json_of_gap(info: &TraceInfo, gap: &PollGap) -> Value {
+    let nanos = |ticks: Ticks| info.clock.nanos(ticks).0;
+    let meanwhile = gap.meanwhile.as_ref();
+    json!({
+        "after_poll": gap.after,
+        "start_ns": nanos(gap.from),
+        "waiting_ns": nanos(gap.until.since(gap.from)),
+        "awaited": gap.awaited.map(|(_, function)| name_of(info, function)),
+        "awaited_task": gap.awaited.map(|(id, _)| id),
+        "meanwhile": meanwhile.map(|other| json_of_calls::concurrent_call(info, other)),
+    })
 }
