@@ -8,8 +8,19 @@ use std::ops::ControlFlow;
 
 use fdr_formats::source::Record;
 use fdr_formats::{
-    Call, Diagnostic, Edge, Error, FunctionId, Sink, Source, Thread, ThreadId, Ticks, TraceInfo,
+    Call, Diagnostic, Edge, Error, Function, FunctionId, Sink, Source, Thread, ThreadId, Ticks,
+    TraceInfo,
 };
+
+/// Functions with these ids and names.
+pub(crate) fn functions(named: &[(u32, &str)]) -> Vec<Function> {
+    let function = |&(id, name): &(u32, &str)| Function {
+        id: FunctionId(id),
+        name: name.to_owned(),
+        ..Function::default()
+    };
+    named.iter().map(function).collect()
+}
 
 /// One lane per entry.
 #[derive(Default)]

@@ -9,6 +9,15 @@ use fdr_formats::{Diagnostic, Error, Source, TraceInfo};
 use crate::damage::MAX_DIAGNOSTICS;
 use crate::ui;
 
+/// The program and its process: `app (process 7)`. `None`: the trace does not name its program.
+pub(crate) fn program(info: &TraceInfo) -> Option<String> {
+    let program = Some(ui::clean(&info.program)).filter(|program| !program.is_empty())?;
+    Some(match info.process {
+        Some(process) => format!("{program} (process {process})"),
+        None => program.into_owned(),
+    })
+}
+
 /// What made the recorder write, to stand behind "written". Empty: the trace does not say.
 pub(crate) fn occasion(info: &TraceInfo) -> Cow<'_, str> {
     let reason = reason(info);

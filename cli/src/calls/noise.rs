@@ -101,22 +101,12 @@ mod tests {
             ..Schedule::default()
         };
         let (states, usual) = (States::new(&schedule), HashMap::default());
-        let clock = Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        };
+        let clock = Clock::default();
         let mut noise = Noise::new(&states, &clock, &usual, &[]);
         if waits {
             noise.waits.insert(FunctionId(1));
         }
-        noise.is_exceeded_by(&SlowCall {
-            total: ns,
-            function: FunctionId(1),
-            thread: ThreadId(7),
-            start: Ticks(0),
-            end: Ticks(ns),
-            is_open: false,
-        })
+        noise.is_exceeded_by(&SlowCall::of_test(1, 7, 0, ns))
     }
 
     #[test]

@@ -96,20 +96,12 @@ fn sum(calls: &mut [SlowCall], or_more: bool) -> SameCause {
 
 #[cfg(test)]
 mod tests {
-    use fdr_formats::ThreadId;
 
     use super::*;
 
     #[test]
     fn calls_at_one_time_count_once() {
-        let call = |function, thread, start, end| SlowCall {
-            total: end - start,
-            function: FunctionId(function),
-            thread: ThreadId(thread),
-            start: Ticks(start),
-            end: Ticks(end),
-            is_open: false,
-        };
+        let call = SlowCall::of_test;
         let mut calls = [
             call(1, 7, 500, 600),
             call(1, 7, 0, 100),

@@ -14,3 +14,18 @@ pub(crate) struct SlowCall {
     /// It had not returned when the trace was written.
     pub(crate) is_open: bool,
 }
+
+#[cfg(test)]
+impl SlowCall {
+    /// A call of that function on that thread, from one tick to another.
+    pub(super) fn of_test(function: u32, thread: u64, start: u64, end: u64) -> SlowCall {
+        SlowCall {
+            total: end - start,
+            function: FunctionId(function),
+            thread: ThreadId(thread),
+            start: Ticks(start),
+            end: Ticks(end),
+            is_open: false,
+        }
+    }
+}

@@ -356,20 +356,12 @@ pub(crate) fn hidden_calls(
 
 #[cfg(test)]
 mod tests {
-    use fdr_formats::Ticks;
 
     use super::*;
 
     #[test]
     fn the_largest_excess_comes_first() {
-        let call = |function, thread, start, end| SlowCall {
-            total: end - start,
-            function: FunctionId(function),
-            thread: ThreadId(thread),
-            start: Ticks(start),
-            end: Ticks(end),
-            is_open: false,
-        };
+        let call = SlowCall::of_test;
         let (outer, other) = (call(1, 7, 100, 1100), call(2, 8, 150, 1090));
         let later = call(3, 7, 2000, 2950);
         let all = vec![later, outer, other];

@@ -5,7 +5,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fdr_formats::TraceInfo;
 
 use super::{Status, Traces};
 use crate::output_file::{self, Shape};
@@ -14,7 +13,7 @@ use crate::selection::{Filtering, Selection};
 use crate::tree::folding::{Folding, FoldingOptions};
 use crate::tree::paths::Paths;
 use crate::tree::picture::{self, Words};
-use crate::{svg, ui};
+use crate::{svg, trace, ui};
 
 const HELP: &str = "\
 A line is a path of calls, from the outermost function inwards, with `;`
@@ -102,7 +101,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
                 .with_context(|| ui::path(trace))?,
             false => folding.write(&mut lines)?,
         }
-        heads.push(head(folding.info(), trace));
+        heads.push(trace::program(folding.info()).unwrap_or_else(|| ui::path(trace)));
         Ok(Status::Done)
     })?;
     paths.settle([1, 1]);
@@ -111,15 +110,6 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         false => Ok(out.write_all(&lines)?),
     })?;
     Ok(status)
-}
-
-/// Whom a trace is of.
-fn head(info: &TraceInfo, trace: &Path) -> String {
-    match (info.program.as_str(), info.process) {
-        ("", _) => ui::path(trace),
-        (program, None) => program.to_owned(),
-        (program, Some(process)) => format!("{program} (process {process})"),
-    }
 }
 
 /// The picture of the paths of all traces.

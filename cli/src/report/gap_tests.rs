@@ -4,18 +4,10 @@ use fdr_formats::{Call, Mark, Sink, Thread, ThreadId, TraceInfo};
 
 use super::engine::{Engine, gather};
 use super::function_rows::Row;
-use super::query::{Key, Selection};
 use super::rows::Report;
 use super::stack::Flaws;
+use crate::report::all::ALL;
 use crate::testing::{MemoryTrace, entry, exit};
-
-const ALL: Selection = Selection {
-    filter: None,
-    reverse: false,
-    sort: Key::Own,
-    limit: None,
-    per_thread: false,
-};
 
 fn engine() -> Engine {
     Engine::new(&MemoryTrace::default(), false)

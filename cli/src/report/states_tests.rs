@@ -8,6 +8,7 @@ use fdr_formats::packed::Packed;
 use fdr_formats::states::States;
 use fdr_formats::{Call, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks};
 
+use super::all::ALL as EVERYTHING;
 use super::engine::{Engine, Figures, gather};
 use super::query::{Key, Selection};
 use super::rows::Report;
@@ -187,11 +188,9 @@ fn a_clock_that_goes_back_breaks_nothing() {
 }
 
 const ALL: Selection = Selection {
-    filter: None,
     sort: Key::Waiting,
-    reverse: false,
-    limit: None,
     per_thread: true,
+    ..EVERYTHING
 };
 
 fn report(trace: &MemoryTrace) -> Report {

@@ -148,14 +148,7 @@ pub(crate) fn write_figures(
 }
 
 fn headline(info: &TraceInfo, report: &Report) -> String {
-    let mut parts = Vec::new();
-    if !info.program.is_empty() {
-        let process = info
-            .process
-            .map(|id| format!(" (process {id})"))
-            .unwrap_or_default();
-        parts.push(format!("{}{process}", ui::clean(&info.program)));
-    }
+    let mut parts = Vec::from_iter(trace::program(info));
     parts.push(ui::clean(&info.format).into_owned());
     if !report.timeless {
         let of_records = if report.is_whole { "records of " } else { "" };

@@ -5,27 +5,21 @@ use std::collections::BTreeMap;
 use fdr_formats::filter::Filter;
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive_parallel;
-use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, TraceInfo};
+use fdr_formats::{Call, Clock, Thread, ThreadId, TraceInfo};
 
 use super::engine::{Engine, Figures, gather};
 use super::function_rows::Row;
 use super::query::{Key, Selection};
 use super::rows::Report;
 use super::stack::Flaws;
+use crate::report::all::ALL;
+use crate::testing::functions;
 use crate::testing::{MemoryTrace, entry, exit, synthetic, tail_exit};
 
 fn figures(trace: &MemoryTrace, per_thread: bool) -> Figures {
     let engines = drive_parallel(trace, 2, || Engine::new(trace, per_thread), &|_| {}).unwrap();
     gather(engines, per_thread).unwrap()
 }
-
-const ALL: Selection = Selection {
-    filter: None,
-    reverse: false,
-    sort: Key::Own,
-    limit: None,
-    per_thread: false,
-};
 
 fn report(trace: &MemoryTrace, selection: &Selection) -> Report {
     let figures = figures(trace, selection.per_thread);
@@ -358,18 +352,9 @@ fn named() -> MemoryTrace {
         entry(30, 3),
         exit(31, 3),
     ];
-    let function = |(id, name): (u32, &str)| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        file: "src/x.rs".into(),
-        line: id,
-        untimed: false,
-        kind: Default::default(),
-    };
-    let functions = [(1, "b::slow"), (2, "a::often")].map(function).to_vec();
     let mut trace = MemoryTrace::new(&[(1, &calls)]);
     trace.info = TraceInfo {
-        functions,
+        functions: functions(&[(1, "b::slow"), (2, "a::often")]),
         ..TraceInfo::default()
     };
     trace

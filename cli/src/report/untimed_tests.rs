@@ -5,9 +5,9 @@ use fdr_formats::{Call, Function, FunctionId};
 
 use super::engine::{Engine, gather};
 use super::function_rows::Row;
-use super::query::{Key, Selection};
 use super::rows::Report;
 use super::{csv, json, notes, table, table_style};
+use crate::report::all::ALL;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 /// A trace of one thread in which f2 and f5 are untimed.
@@ -26,15 +26,8 @@ fn trace(calls: &[Call]) -> MemoryTrace {
 fn report(trace: &MemoryTrace) -> Report {
     let make = || Engine::new(trace, false);
     let engines = drive_parallel(trace, 1, make, &|_| {}).expect("in memory");
-    let selection = Selection {
-        filter: None,
-        reverse: false,
-        sort: Key::Own,
-        limit: None,
-        per_thread: false,
-    };
     let figures = gather(engines, false).unwrap();
-    Report::new(&trace.info, figures, &selection).unwrap()
+    Report::new(&trace.info, figures, &ALL).unwrap()
 }
 
 /// Id, calls, clipped calls, total and self.

@@ -323,11 +323,11 @@ fn row(info: &TraceInfo, object: Object, name: String, stats: &Stats) -> WaitRow
 
 #[cfg(test)]
 mod tests {
-    use fdr_formats::Function;
     use fdr_formats::filter::Filter;
 
     use super::*;
-    use crate::report::query::Key;
+    use crate::report::all::ALL;
+    use crate::testing::functions;
 
     const THREAD: ThreadId = ThreadId(7);
 
@@ -347,17 +347,8 @@ mod tests {
     }
 
     fn info() -> TraceInfo {
-        let function = |id, name: &str| Function {
-            id: FunctionId(id),
-            name: name.to_owned(),
-            ..Function::default()
-        };
         TraceInfo {
-            clock: Clock {
-                frequency: 1_000_000_000,
-                ..Clock::default()
-            },
-            functions: vec![function(1, "queue"), function(2, "app::flush")],
+            functions: functions(&[(1, "queue"), (2, "app::flush")]),
             ..TraceInfo::default()
         }
     }
@@ -365,10 +356,8 @@ mod tests {
     fn rows(waits: &Waits, limit: Option<usize>, filter: Option<&str>) -> WaitRows {
         let selection = Selection {
             filter: filter.map(|filter| Filter::parse(filter).expect("a filter")),
-            sort: Key::Total,
-            reverse: false,
             limit,
-            per_thread: false,
+            ..ALL
         };
         let info = info();
         let open = waits.open(&info, info.threads.iter(), |begin| 5000 - begin.0);

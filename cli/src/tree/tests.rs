@@ -14,6 +14,7 @@ use super::folder::{Folder, gather};
 use crate::off_cpu;
 use crate::report::engine;
 use crate::report::states_tests::{THREAD, schedule};
+use crate::testing::functions;
 use crate::testing::packed::batches;
 use crate::testing::{MemoryTrace, entry, exit};
 
@@ -74,12 +75,7 @@ fn lines_are_paths_with_self_times() {
         exit(111, 3),
     ];
     let mut trace = MemoryTrace::new(&[(7, &calls), (8, &[entry(0, 3), exit(4, 3)])]);
-    let named = |(id, name): (u32, &str)| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        ..Function::default()
-    };
-    trace.info.functions = [(1, "main"), (2, "b;c")].map(named).to_vec();
+    trace.info.functions = functions(&[(1, "main"), (2, "b;c")]);
     assert_eq!(
         folded(&trace, false),
         "#3 5\nmain 50\nmain;b:c 40\nmain;b:c;main 10\n"

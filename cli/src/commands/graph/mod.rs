@@ -176,11 +176,7 @@ impl Options {
 
 fn title(options: &Options, trace: &Path, folding: &Folding) -> String {
     let info = folding.info();
-    let subject = match (info.program.as_str(), info.process) {
-        ("", _) => ui::path(trace),
-        (program, None) => ui::clean(program).into_owned(),
-        (program, Some(process)) => format!("{} (process {process})", ui::clean(program)),
-    };
+    let subject = trace::program(info).unwrap_or_else(|| ui::path(trace));
     let globs = |filter: &Filter| filter.includes().join(",");
     match (&options.from, &options.to) {
         (Some(from), _) => format!("{subject}: what {} calls", globs(from)),

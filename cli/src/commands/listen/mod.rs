@@ -314,11 +314,7 @@ impl Session<'_> {
 fn contents(source: &dyn Source, tally: &Tally) -> String {
     let info = source.info();
     let mut parts = vec![ui::clean(&info.format).into_owned()];
-    if !info.program.is_empty() {
-        let process = info.process.map(|process| format!(" (process {process})"));
-        let process = process.unwrap_or_default();
-        parts.push(format!("program {}{process}", ui::clean(&info.program)));
-    }
+    parts.extend(trace::program(info).map(|program| format!("program {program}")));
     parts.push(ui::things(tally.threads().count() as u64, "thread"));
     parts.push(ui::things(tally.records(), "record"));
     let lost = match tally.counts() {

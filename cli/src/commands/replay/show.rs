@@ -13,6 +13,7 @@ use super::nearest::{Kind, NearNote};
 use super::notes;
 use crate::report::names::name_of;
 use crate::report::open::early_call;
+use crate::trace;
 use crate::ui;
 
 /// Threads stand beside each other from this width of a column on.
@@ -72,14 +73,7 @@ pub(super) fn write(
 /// Writes the head: the trace, and the part that is shown.
 fn head(out: &mut dyn Write, replay: &Replay<'_>) -> anyhow::Result<()> {
     let info = replay.source.info();
-    let mut facts = Vec::new();
-    match (info.program.as_str(), info.process) {
-        ("", _) => {}
-        (program, None) => facts.push(ui::clean(program).into_owned()),
-        (program, Some(process)) => {
-            facts.push(format!("{} (process {process})", ui::clean(program)))
-        }
-    }
+    let mut facts = Vec::from_iter(trace::program(info));
     let calls = ui::things(replay.shown, "call");
     facts.push(match (replay.hidden, replay.around) {
         (0, _) => calls,

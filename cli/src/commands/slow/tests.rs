@@ -1,12 +1,13 @@
 //! What is found in traces of a few hundred calls with a planted cause. 1 tick = 1 ns.
 
 use fdr_formats::filter::Filter;
-use fdr_formats::{Call, Function, FunctionId, Ticks, TraceInfo};
+use fdr_formats::{Call, Ticks, TraceInfo};
 
 use super::*;
 use crate::calls::cause::Cause;
 use crate::calls::findings::Findings;
 use crate::calls::words::sentence;
+use crate::testing::functions;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 pub(super) const HANDLE: u32 = 1;
@@ -75,15 +76,7 @@ impl Script {
 
 pub(super) fn trace(threads: &[(u64, &[Call])]) -> MemoryTrace {
     let mut trace = MemoryTrace::new(threads);
-    trace.info.clock.frequency = 1_000_000_000;
-    trace.info.functions = NAMES
-        .iter()
-        .map(|&(id, name)| Function {
-            name: name.to_owned(),
-            id: FunctionId(id),
-            ..Function::default()
-        })
-        .collect();
+    trace.info.functions = functions(&NAMES);
     trace
 }
 

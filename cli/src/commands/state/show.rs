@@ -289,12 +289,9 @@ fn others(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
 
 fn head(answer: &Answer<'_>) -> String {
     let (info, span, time) = (answer.info, answer.span, answer.state.time);
-    let program = match (info.program.as_str(), info.process) {
-        ("", None) => String::new(),
-        ("", Some(process)) => format!("process {process} · "),
-        (program, None) => format!("{} · ", ui::clean(program)),
-        (program, Some(process)) => format!("{} (process {process}) · ", ui::clean(program)),
-    };
+    let process = || Some(format!("process {}", info.process?));
+    let program = trace::program(info).or_else(process);
+    let program = program.map_or_else(String::new, |program| format!("{program} · "));
     let since = time.abs_diff(span.start);
     let all = span.end.abs_diff(span.start);
     if trace::is_timeless(info) {

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use fdr_formats::model::{Function, FunctionTotals};
+use fdr_formats::model::FunctionTotals;
 use fdr_formats::ring::{LiveThread, OpenCall, Reading};
-use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo, lengths};
+use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, lengths};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -14,6 +14,7 @@ use super::figures::{Interval, Picture, Row, Sort, ThreadRow, between};
 use super::reading::{OneRing, RingSample, Spent};
 use super::view::{KeyAction, Page, View};
 use crate::report::states::{InStates, RowStates};
+use crate::testing::functions;
 
 fn function(name: &str, calls: u64, own: u64) -> Row {
     Row {
@@ -348,18 +349,8 @@ fn totals(calls: u64, length: u64) -> FunctionTotals {
 }
 
 fn look(at: Instant, ended: Vec<FunctionTotals>, threads: Vec<LiveThread>, now: u64) -> RingSample {
-    let names = [(1, "leaf"), (2, "run")];
-    let functions = names.map(|(id, name)| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        ..Function::default()
-    });
     let info = TraceInfo {
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        functions: functions.to_vec(),
+        functions: functions(&[(1, "leaf"), (2, "run")]),
         ..TraceInfo::default()
     };
     let reading = Reading {

@@ -22,9 +22,9 @@ use super::stretch::{self, Stretch};
 use super::tasks::Tasks;
 use crate::calls::document;
 use crate::calls::slow_call::SlowCall;
+use crate::report::all::ALL;
 use crate::report::engine::Figures;
 use crate::report::json;
-use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
 use crate::tree::folding::Folding;
 use crate::tree::paths::Paths;
@@ -359,13 +359,7 @@ impl ViewedTrace {
         let _alone = self.alone(asker)?;
         let source = self.part(marked);
         let figures = Figures::read(&self.path, &*source, false)?;
-        let all = Selection {
-            filter: None,
-            sort: Key::Own,
-            reverse: false,
-            limit: None,
-            per_thread: false,
-        };
+        let all = ALL;
         let report = Report::new(source.info(), figures, &all);
         let report = report.with_context(|| ui::path(&self.path))?;
         let mut text = Vec::new();

@@ -19,9 +19,10 @@ use super::{EXPORTS, Export};
 use crate::input::exports;
 use crate::output_file;
 use crate::outputs::conversion::{Job, convert};
+use crate::report::all::ALL;
 use crate::report::engine::{Engine, gather};
-use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
+use crate::testing::functions;
 use crate::testing::random_trace::RandomTrace;
 use crate::testing::random_xray::random_trace;
 use fdr_formats::source::drive;
@@ -59,13 +60,7 @@ fn reported(source: &dyn Source) -> BTreeMap<String, Sums> {
     let mut engine = Engine::new(source, false);
     drive(source, &mut engine, &|_| {}).expect("readable");
     let figures = gather(vec![engine], false).expect("enough memory");
-    let all = Selection {
-        filter: None,
-        sort: Key::Own,
-        reverse: false,
-        limit: None,
-        per_thread: false,
-    };
+    let all = ALL;
     let report = Report::new(source.info(), figures, &all).expect("enough memory");
     let rows = report.rows.iter().map(|row| {
         let sums = Sums {
@@ -368,13 +363,9 @@ fn exports_are_recognised_as_input() {
 #[test]
 fn each_record_kind_is_in_its_place() {
     let mut trace = parse::xray();
-    for (id, name) in [(1, "outer"), (2, "key"), (3, "inner")] {
-        trace.functions.push(Function {
-            id: FunctionId(id),
-            name: name.to_owned(),
-            ..Function::default()
-        });
-    }
+    trace
+        .functions
+        .extend(functions(&[(1, "outer"), (2, "key"), (3, "inner")]));
     let fields = vec![Field {
         name: 2,
         place: 0,

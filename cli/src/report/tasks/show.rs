@@ -8,7 +8,7 @@ use serde_json::json;
 use super::rows::{OpenTask, Row, Tasks};
 use crate::columns::Columns;
 use crate::report::json;
-use crate::ui;
+use crate::{trace, ui};
 
 const HEAD: [&str; 12] = [
     "tasks",
@@ -46,10 +46,7 @@ pub(crate) fn write(
     tasks: &Tasks,
     by: Option<&str>,
 ) -> anyhow::Result<()> {
-    let program = match info.process {
-        Some(process) => format!("{} (process {process})", ui::clean(&info.program)),
-        None => ui::clean(&info.program).into_owned(),
-    };
+    let program = trace::program(info).unwrap_or_default();
     let format = ui::clean(&info.format);
     writeln!(
         out,

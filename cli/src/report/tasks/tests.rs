@@ -6,7 +6,7 @@ use fdr_formats::model::FunctionTotals;
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, task_state};
 use fdr_formats::tasks::{BUSY, DROPPED, FINISHED};
 use fdr_formats::{
-    Call, Clock, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
+    Call, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
 
 use super::rows::{Row, TableOptions, Tasks};
@@ -31,10 +31,6 @@ fn info(totals: Vec<FunctionTotals>) -> TraceInfo {
     let names = (11..).zip(counted);
     let plain = (1..).zip(["serve", "accept", "route"].map(str::to_owned));
     TraceInfo {
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
         functions: plain
             .chain(names)
             .map(|(id, name)| function(id, name))

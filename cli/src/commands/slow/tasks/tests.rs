@@ -1,10 +1,10 @@
 //! Slow tasks of a trace whose tasks are typed by hand. 1 tick = 1 ns.
 
 use fdr_formats::notes::task_state;
-use fdr_formats::{Clock, Function};
 
 use super::*;
 use crate::commands::slow::tests::ALL;
+use crate::testing::functions;
 
 const REQUEST: FunctionId = FunctionId(1);
 const QUERY: FunctionId = FunctionId(2);
@@ -39,20 +39,8 @@ fn trace_tasks() -> TraceTasks {
 }
 
 fn info() -> TraceInfo {
-    let function = |id, name: &str| Function {
-        id,
-        name: name.to_owned(),
-        ..Function::default()
-    };
     TraceInfo {
-        clock: Clock {
-            frequency: 1_000_000_000,
-            ..Clock::default()
-        },
-        functions: vec![
-            function(REQUEST, "app::request"),
-            function(QUERY, "app::query"),
-        ],
+        functions: functions(&[(REQUEST.0, "app::request"), (QUERY.0, "app::query")]),
         end: Some(Ticks(10_000_000)),
         ..TraceInfo::default()
     }
