@@ -5,6 +5,11 @@ use std::process::Command;
 use crate::common::{Folder, answer, assert_contains, assert_lacks, stdout};
 use crate::terminal::COMMANDS;
 
+fn bash(script: &str) -> String {
+    let output = Command::new("bash").args(["-c", script]).output();
+    stdout(&output.expect("bash is there")).trim().to_owned()
+}
+
 #[test]
 fn completions_and_man_pages_follow_the_options() {
     let folder = Folder::new("generate");
@@ -27,8 +32,7 @@ fn completions_and_man_pages_follow_the_options() {
             "source {out}/completions/fdr.bash; COMP_WORDS=(fdr report '{word}'); COMP_CWORD=2; \
              _fdr fdr '{word}' report; echo \"${{COMPREPLY[*]}}\""
         );
-        let output = Command::new("bash").args(["-c", &script]).output();
-        stdout(&output.expect("bash is there")).trim().to_owned()
+        bash(&script)
     };
     assert_eq!(offered(""), "", "else bash offers no files");
     assert_eq!(offered("--per"), "--per-thread");
@@ -37,8 +41,7 @@ fn completions_and_man_pages_follow_the_options() {
             "source {out}/completions/fdr.bash; complete -p fdr; COMP_WORDS=(fdr ctl {words}); COMP_CWORD={place}; \
              _fdr fdr; echo \"${{COMPREPLY[*]}}\""
         );
-        let output = Command::new("bash").args(["-c", &script]).output();
-        stdout(&output.expect("bash is there")).trim().to_owned()
+        bash(&script)
     };
     assert!(of_ctl("7 ''", 3).ends_with("\non off filter keep trigger mark dump status -"));
     assert!(of_ctl("7 ma", 3).ends_with("\nmark"));
@@ -54,8 +57,7 @@ fn completions_and_man_pages_follow_the_options() {
             "source {out}/completions/fdr.bash; COMP_WORDS=(fdr report {words} ''); COMP_CWORD=3; \
              _fdr fdr '' {words}; echo \"${{COMPREPLY[*]}}\""
         );
-        let output = Command::new("bash").args(["-c", &script]).output();
-        stdout(&output.expect("bash is there")).trim().to_owned()
+        bash(&script)
     };
     assert_eq!(third("--color"), "auto always never");
     assert_eq!(third("--json"), "");
@@ -99,8 +101,7 @@ fn completions_of_cargo_fdr_leave_cargos_own_alone() {
             words.len() - 1,
             before.last().expect("cargo"),
         );
-        let output = Command::new("bash").args(["-c", &script]).output();
-        stdout(&output.expect("bash is there")).trim().to_owned()
+        bash(&script)
     };
     assert_eq!(offered(&["cargo", "bu"]), "of-cargo");
     assert_eq!(offered(&["cargo", "build", "--re"]), "of-cargo");

@@ -5,12 +5,13 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
-use std::process::Stdio;
+
 use std::thread;
 
 use crate::common::{
-    self, Folder, answer, assert_contains, assert_refused, command, contents, convert, fdr,
-    figures, golden, in_folder, rich, rich_at, small, small_named, stderr,
+    self, Folder, answer, assert_contains, assert_full_disk_is_an_error,
+    assert_gone_reader_is_no_error, assert_refused, contents, convert, fdr, figures, golden,
+    in_folder, rich, rich_at, small, small_named, stderr,
 };
 use fdr_formats::registry::targets;
 use fdr_formats::writer::Kind;
@@ -277,29 +278,10 @@ fn full_disks_are_errors_and_broken_pipes_none() {
     let trace = folder.file("a.fdr");
     long(&trace, 50_000);
     for target in targets().filter(|target| target.kind != Kind::Folder) {
-        let run = |stdout: Stdio| {
-            command()
-                .args(["convert", &trace, "--to", target.name, "-o", "-"])
-                .stdout(stdout)
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap()
-        };
-        let full = fs::OpenOptions::new()
-            .write(true)
-            .open("/dev/full")
-            .unwrap();
-        let output = run(full.into()).wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}", target.name);
-        assert!(
-            stderr(&output).starts_with("fdr: standard output: "),
-            "{output:?}"
-        );
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let output = run(writer.into()).wait_with_output().unwrap();
-        let result = (output.status.code(), stderr(&output));
-        assert_eq!(result, (Some(0), ""), "{}", target.name);
+        let to_stdout = ["convert", &trace, "--to", target.name, "-o", "-"];
+        assert_full_disk_is_an_error(&to_stdout);
+        let messages = assert_gone_reader_is_no_error(&to_stdout);
+        assert_eq!(messages, "", "{}", target.name);
     }
 }
 

@@ -1,12 +1,12 @@
 //! Events, counters and other notes: what each command shows of them, and what selections choose.
 
 use crate::common::{
-    self, Folder, Item, answer, assert_contains, assert_lacks, event, fdr, in_folder, json, stderr,
-    thread,
+    self, Folder, Item, answer, assert_contains, assert_lacks, event, fdr, in_folder, json, named,
+    stderr, task_note, thread,
 };
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note, RESULT};
-use fdr_formats::{Function, FunctionId, TraceInfo};
+use fdr_formats::{Function, TraceInfo};
 use serde_json::{Value, json};
 
 const RUN: i64 = 1;
@@ -40,24 +40,7 @@ fn trace(folder: &Folder) -> String {
 }
 
 fn functions() -> Vec<Function> {
-    let function = |(id, name, kind): (u32, &str, FunctionKind)| Function {
-        id: FunctionId(id),
-        name: name.into(),
-        file: if kind == FunctionKind::Name {
-            ""
-        } else {
-            "src/a.rs"
-        }
-        .into(),
-        line: if kind == FunctionKind::Name {
-            0
-        } else {
-            10 * id
-        },
-        untimed: false,
-        kind,
-    };
-    let functions = [
+    named(&[
         (1, "app::run", FunctionKind::Calls),
         (2, "app::step", FunctionKind::Calls),
         (ACCEPTED, "app::accepted", FunctionKind::Event),
@@ -67,8 +50,7 @@ fn functions() -> Vec<Function> {
         (TASK, "app::task", FunctionKind::Name),
         (NEVER, "app::never", FunctionKind::Event),
         (QUEUE_TOO, "app::queue", FunctionKind::Event),
-    ];
-    functions.map(function).to_vec()
+    ])
 }
 
 /// An accepted connection.
@@ -90,17 +72,7 @@ fn main_items() -> Vec<Item<'static>> {
         let fields = vec![Field { name, place, value }];
         Note::Arguments { function, fields }
     };
-    let task = Note::Task {
-        task: 9,
-        parent: 1,
-        by: 0,
-        name: TASK,
-        state: 2,
-        counted: 0,
-        elapsed: 7,
-        busy: 5,
-        polls: 3,
-    };
+    let task = task_note(9, 1, TASK, 2);
     let state = Note::ThreadState {
         object: 0,
         holder: 8,

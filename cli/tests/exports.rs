@@ -3,11 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::process::Stdio;
 
 use crate::common::{
-    answer, assert_contains, assert_refused, command, contents, fdr, in_folder, json, rich, stderr,
-    stdout,
+    answer, assert_contains, assert_full_disk_is_an_error, assert_gone_reader_is_no_error,
+    assert_refused, contents, fdr, in_folder, json, rich, stderr, stdout,
 };
 
 /// Names and extensions.
@@ -128,29 +127,9 @@ fn failed_exports_leave_no_file() {
         assert_contains(text, "/out: ");
         assert_contains(text, "File too large");
         assert_eq!(contents(folder.path()), ["a.fdr"], "{name}");
-        let run = |stdout: Stdio| {
-            let mut command = command();
-            command.args(["convert", &trace, "--to", name, "-q", "-o", "-"]);
-            let child = command.stdout(stdout).stderr(Stdio::piped()).spawn();
-            child.unwrap().wait_with_output().unwrap()
-        };
-        let full = fs::OpenOptions::new()
-            .write(true)
-            .open("/dev/full")
-            .unwrap();
-        let output = run(full.into());
-        assert_eq!(output.status.code(), Some(2), "{name}");
-        assert!(
-            stderr(&output).starts_with("fdr: standard output: "),
-            "{output:?}"
-        );
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let output = run(writer.into());
-        assert_eq!(
-            (output.status.code(), stderr(&output)),
-            (Some(0), ""),
-            "{name}"
-        );
+        let to_stdout = ["convert", &trace, "--to", name, "-q", "-o", "-"];
+        assert_full_disk_is_an_error(&to_stdout);
+        let messages = assert_gone_reader_is_no_error(&to_stdout);
+        assert_eq!(messages, "", "{name}");
     }
 }

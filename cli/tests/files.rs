@@ -4,8 +4,9 @@
 use std::process::Stdio;
 
 use crate::common::{
-    self, Folder, answer, assert_contains, assert_lacks, assert_refused, calls, command, contents,
-    fdr, functions, golden, in_folder, json, small, stderr, stdout, thread, write,
+    self, Folder, answer, assert_contains, assert_full_disk_is_an_error,
+    assert_gone_reader_is_no_error, assert_lacks, assert_refused, calls, command, contents, fdr,
+    functions, golden, in_folder, json, small, stderr, stdout, thread, write,
 };
 use fdr_formats::TraceInfo;
 use fdr_formats::registry::targets;
@@ -116,14 +117,7 @@ fn broken_pipes_are_no_errors() {
     commands.push(vec!["--version"]);
     commands.push(vec!["help", "convert"]);
     for words in commands {
-        let (reader, writer) = std::io::pipe().unwrap();
-        drop(reader);
-        let output = command().args(&words).stdout(writer).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
-        assert!(
-            !stderr(&output).contains("Broken pipe"),
-            "{words:?}: {output:?}"
-        );
+        assert_gone_reader_is_no_error(&words);
     }
     // Wrong usage is an error even if its message has no reader.
     let (reader, writer) = std::io::pipe().unwrap();
@@ -265,30 +259,6 @@ fn a_reader_that_goes_away_is_no_error() {
 
 #[test]
 fn a_full_disk_is_an_error() {
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let output = command()
-        .args(["info", &golden("v3-std.fdr")])
-        .stdout(full)
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert!(
-        stderr(&output).starts_with("fdr: standard output: "),
-        "{}",
-        stderr(&output)
-    );
-}
-
-#[test]
-fn help_that_cannot_be_written_is_an_error() {
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let output = command().arg("--help").stdout(full).output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    assert_contains(stderr(&output), "standard output: ");
+    assert_full_disk_is_an_error(&["info", &golden("v3-std.fdr")]);
+    assert_full_disk_is_an_error(&["--help"]);
 }

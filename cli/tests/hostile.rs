@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{self, Folder, Item, command, contents, event};
+use crate::common::{self, Folder, Item, command, contents, event, task_note};
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::registry;
@@ -122,17 +122,7 @@ fn hostile_thread(nth: u64, name: &str) -> (Thread, Vec<Item<'_>>) {
         place: 0,
         value: FieldValue::Text(text, 7),
     };
-    let task = Note::Task {
-        task: 7,
-        parent: 0,
-        by: 0,
-        name: event_id,
-        state: 1,
-        counted: 0,
-        elapsed: 7,
-        busy: 5,
-        polls: 3,
-    };
+    let task = task_note(7, 0, event_id, 1);
     let state = Note::ThreadState {
         object: 1,
         holder: 2,

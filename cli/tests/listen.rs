@@ -90,6 +90,12 @@ pub(crate) fn send(port: u16, bytes: &[u8]) {
     stream.write_all(bytes).unwrap();
 }
 
+/// A port at which nothing listens.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
 /// Waits until the one file of a folder whose name contains `part` has `bytes` bytes.
 fn wait_for(folder: &Path, part: &str, bytes: usize) {
     let end = Instant::now() + Duration::from_secs(30);
@@ -169,11 +175,7 @@ fn a_program_that_listens_is_waited_for() {
     let folder = Folder::new("listen-connect");
     let file = folder.file("app.fdr");
     // The port is free at this moment: no program listens there yet.
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = free_port();
     let address = format!("tcp-listen://127.0.0.1:{port}");
     let mut listener = Listener::start(&[&address, "-o", &file], Stdio::null());
     assert_contains(
@@ -192,11 +194,7 @@ fn a_program_that_listens_is_waited_for() {
 #[test]
 fn a_program_that_never_comes_is_given_up() {
     let folder = Folder::new("listen-never");
-    let port = TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
+    let port = free_port();
     let socket = folder.file("socket");
     for address in [
         format!("tcp-listen://127.0.0.1:{port}"),

@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::process::Command;
 
 use crate::common::{
-    self, Folder, answer, assert_contains, calls, functions, golden, info, json, thread, write,
-    write_thread,
+    self, Folder, answer, assert_contains, calls, functions, golden, info, json, task_note, thread,
+    write, write_thread,
 };
 use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::xray::{Version, XrayWriter};
@@ -213,17 +213,7 @@ fn with_notes(trace: &str, version: Version) {
             span: 0,
             fields: vec![field; 3],
         },
-        Note::Task {
-            task: 1,
-            parent: 0,
-            by: 0,
-            name: 2,
-            state: 1,
-            counted: 0,
-            elapsed: 3,
-            busy: 2,
-            polls: 1,
-        },
+        task_note(1, 0, 2, 1),
         Note::Arguments {
             function: 2,
             fields: vec![field],
@@ -279,7 +269,7 @@ fn llvm_xray_skips_notes_and_fdr_keeps_them() {
             let records = answer(&["replay", "--records", trace]);
             for note in [
                 "fdr event: app::outer (info)  app::inner=\"a text\" app::inner=\"a text\" app::inner=\"a text\"\n",
-                "fdr task: 1 app::inner running  polls=1 busy=2 ticks elapsed=3 ticks\n",
+                "fdr task: 1 app::inner running  polls=3 busy=5 ticks elapsed=7 ticks\n",
                 "fdr arguments: app::inner  app::inner=\"a text\"\n",
                 "fdr thread state: blocked (lock)  object=0x10  holder=8 in app::inner  waited=3 ticks\n",
             ] {

@@ -129,40 +129,6 @@ fn csv_is_quoted_and_holds_no_formula() {
 }
 
 #[test]
-fn hostile_names_reach_no_terminal() {
-    let folder = Folder::new("hostile");
-    let trace = folder.file("t.fdr");
-    let long = "\u{1}".repeat(16_000);
-    let hostile = "\u{1b}]0;pwned\u{7}\u{9b}2J\r\u{202e}";
-    small_named(&trace, &[hostile, &long]);
-    for arguments in [
-        &["report"][..],
-        &["report", "--csv"],
-        &["report", "--json"],
-        &["report", "--per-thread"],
-        &["info", "--functions"],
-        &["replay", "--records"],
-        &["verify"],
-    ] {
-        let mut arguments = arguments.to_vec();
-        arguments.push(&trace);
-        let output = fdr(&arguments);
-        assert!(
-            output.status.success(),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
-        for text in [stdout(&output), stderr(&output)] {
-            let bad = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-            assert!(!text.contains(bad), "{arguments:?}");
-        }
-    }
-    let report = json(&["report", "--json", "--sort", "total", &trace]);
-    assert_eq!(report["functions"][0]["name"], hostile);
-    assert_eq!(report["functions"][1]["name"], long.as_str());
-}
-
-#[test]
 fn rows_can_be_chosen() {
     let folder = Folder::new("rows");
     let trace = folder.file("t.fdr");

@@ -5,7 +5,7 @@ use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
 use crate::common::{
     Folder, answer, assert_contains, assert_documented, assert_lacks, assert_refused, calls, fdr,
-    info, json, stderr, stdout, thread, write,
+    in_folder, info, json, stderr, stdout, thread, write,
 };
 
 const NAMES: &[&str] = &["app::serve", "app::read", "app::parse"];
@@ -74,11 +74,13 @@ pub(crate) fn schedule() -> Schedule {
     }
 }
 
+fn with_schedule(path: &str) {
+    trace(path, schedule());
+}
+
 #[test]
 fn reports_have_states_of_functions_and_threads() {
-    let folder = Folder::new("states-report");
-    let path = folder.file("t.fdr");
-    trace(&path, schedule());
+    let (_folder, path) = in_folder("states-report", "t.fdr", with_schedule);
     let found = json(&["report", "--json", "--sort", "name", &path]);
     let functions = found["functions"].as_array().expect("functions");
     let states = |at: usize, state_name: &str| {
@@ -186,9 +188,7 @@ fn accounts_alone_are_called_coarse() {
 
 #[test]
 fn flame_graphs_by_state_hold_self_times() {
-    let folder = Folder::new("states-flame");
-    let path = folder.file("t.fdr");
-    trace(&path, schedule());
+    let (_folder, path) = in_folder("states-flame", "t.fdr", with_schedule);
     let lines = |by| {
         let output = fdr(&["flame", "--by", by, &path]);
         assert_contains(

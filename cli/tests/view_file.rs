@@ -9,10 +9,10 @@ use fdr_formats::identity::Part;
 use fdr_formats::model::FunctionKind;
 use fdr_formats::notes::{ERROR, Field, FieldValue, Note, RESULT};
 use fdr_formats::xray::XrayWriter;
-use fdr_formats::{CpuId, Function, FunctionId, Mark, Sink, Ticks, TraceInfo};
+use fdr_formats::{CpuId, Mark, Sink, Ticks, TraceInfo};
 use serde_json::Value;
 
-use crate::common::{self, Folder, answer, assert_contains, calls, event, thread};
+use crate::common::{self, Folder, answer, assert_contains, calls, event, named, thread};
 
 /// Part of each value of the trace.
 const VALUE: &str = "canary";
@@ -35,12 +35,6 @@ fn full_of_values(path: &str, reason: &str) {
 }
 
 fn info_with_values(reason: &str) -> TraceInfo {
-    let function = |(id, name, kind): (u32, &str, FunctionKind)| Function {
-        id: FunctionId(id),
-        name: name.to_owned(),
-        kind,
-        ..Function::default()
-    };
     let functions = [
         (1, "app::run", FunctionKind::Calls),
         (2, "app::login", FunctionKind::Calls),
@@ -49,7 +43,7 @@ fn info_with_values(reason: &str) -> TraceInfo {
         (5, "app::span", FunctionKind::Calls),
     ];
     let mut info = TraceInfo {
-        functions: functions.map(function).to_vec(),
+        functions: named(&functions),
         program: "app".to_owned(),
         reason: reason.to_owned(),
         ..TraceInfo::default()

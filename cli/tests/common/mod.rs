@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fdr_formats::model::{Counts, Missing};
+use fdr_formats::model::{Counts, FunctionKind, Missing};
 use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::registry::{self, Format};
 use fdr_formats::writer::Target;
@@ -52,6 +52,30 @@ pub(crate) fn answer(arguments: &[&str]) -> String {
 pub(crate) fn messages(arguments: &[&str]) -> String {
     let output = fdr(arguments);
     assert!(output.status.success(), "{arguments:?}: {output:?}");
+    stderr(&output).to_owned()
+}
+
+/// The tool's output goes to a full disk, which is an error.
+#[track_caller]
+pub(crate) fn assert_full_disk_is_an_error(arguments: &[&str]) {
+    let full = OpenOptions::new().write(true).open("/dev/full");
+    let full = full.expect("a full disk");
+    let output = command().args(arguments).stdout(full).output();
+    let output = output.expect("fdr runs");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    let messages = stderr(&output);
+    assert!(messages.starts_with("fdr: standard output: "), "{messages}");
+}
+
+/// The tool's output goes to a pipe whose reader is gone, which is no error.
+#[track_caller]
+pub(crate) fn assert_gone_reader_is_no_error(arguments: &[&str]) -> String {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let output = command().args(arguments).stdout(writer).output();
+    let output = output.expect("fdr runs");
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {output:?}");
+    assert_lacks(stderr(&output), "Broken pipe");
     stderr(&output).to_owned()
 }
 
@@ -307,6 +331,34 @@ pub(crate) fn event<'a>(
         span: 0,
         fields: fields.iter().map(field).collect(),
     }
+}
+
+/// A task that was polled three times: for 5 of 7 ticks.
+pub(crate) fn task_note(task: u64, parent: u64, name: u32, state: u8) -> Note<'static> {
+    Note::Task {
+        task,
+        parent,
+        by: 0,
+        name,
+        state,
+        counted: 0,
+        elapsed: 7,
+        busy: 5,
+        polls: 3,
+    }
+}
+
+/// Functions, events and names of fields, with a place in a source.
+pub(crate) fn named(list: &[(u32, &str, FunctionKind)]) -> Vec<Function> {
+    let function = |&(id, name, kind): &(u32, &str, FunctionKind)| Function {
+        id: FunctionId(id),
+        name: name.to_owned(),
+        file: "src/a.rs".to_owned(),
+        line: 10 * id,
+        untimed: false,
+        kind,
+    };
+    list.iter().map(function).collect()
 }
 
 /// A small trace: thread 7 `main` runs `app::run` { `app::step` `app::step` }, thread 8 `worker` runs `app::step`.
