@@ -8,6 +8,7 @@ use fdr_formats::identity::Part;
 use fdr_formats::model::State;
 use fdr_formats::{Clock, FunctionId, Ticks};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::call_key::CallKey;
 use super::curves::{self, CounterOf};
@@ -69,27 +70,13 @@ pub(super) struct TraceOf<'a> {
     pub(super) has_cpus: bool,
     /// How much was read; 1 is all.
     pub(super) progress: f64,
-    pub(super) threads: Vec<ThreadOf<'a>>,
+    pub(super) threads: Value,
     pub(super) functions: Vec<FunctionOf<'a>>,
-    pub(super) moments: Vec<MomentOf<'a>>,
+    pub(super) moments: Value,
     pub(super) counters: Vec<CounterOf>,
     /// `None`: not all of the trace was read yet.
     pub(super) tasks: Option<tasks::Count>,
     pub(super) notes: Vec<String>,
-}
-
-#[derive(Serialize)]
-pub(super) struct ThreadOf<'a> {
-    id: u64,
-    name: &'a str,
-    process: Option<u64>,
-    depth: usize,
-    calls: u64,
-    first: Option<f64>,
-    last: f64,
-    overwritten: u64,
-    dropped: u64,
-    has_failed: bool,
 }
 
 #[derive(Serialize)]
@@ -100,12 +87,6 @@ pub(super) struct FunctionOf<'a> {
     line: u32,
     is_called: bool,
     untimed: bool,
-}
-
-#[derive(Serialize)]
-pub(super) struct MomentOf<'a> {
-    name: &'a str,
-    time: f64,
 }
 
 impl<'a> TraceOf<'a> {
@@ -125,18 +106,18 @@ impl<'a> TraceOf<'a> {
                 let rows = line.pyramid.level(0).rows.len();
                 rows.max(line.open.len())
             });
-            ThreadOf {
-                id: thread.id.0,
-                name: &thread.name,
-                process: thread.process.or(info.process),
-                depth,
-                calls: line.map_or(0, |line| line.calls),
-                first: line.and_then(|line| Some(viewed.relative(line.first?))),
-                last: viewed.relative(line.map_or(base, |line| line.last)),
-                overwritten: counts.overwritten,
-                dropped: counts.dropped,
-                has_failed: failed == Some(thread.id),
-            }
+            json!({
+                "id": thread.id.0,
+                "name": thread.name,
+                "process": thread.process.or(info.process),
+                "depth": depth,
+                "calls": line.map_or(0, |line| line.calls),
+                "first": line.and_then(|line| Some(viewed.relative(line.first?))),
+                "last": viewed.relative(line.map_or(base, |line| line.last)),
+                "overwritten": counts.overwritten,
+                "dropped": counts.dropped,
+                "has_failed": failed == Some(thread.id),
+            })
         });
         let functions = info.functions.iter().map(|function| FunctionOf {
             id: function.id.0,
@@ -146,12 +127,12 @@ impl<'a> TraceOf<'a> {
             is_called: function.is_called(),
             untimed: function.untimed,
         });
-        let mut lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
+        let mut lines = viewed.index.lines();
         let has_cpus = lines.any(|line| line.cpus.has_records());
-        let moments = info.moments.iter().map(|moment| MomentOf {
-            name: &moment.name,
-            time: viewed.relative(moment.time.0),
-        });
+        let moments = info
+            .moments
+            .iter()
+            .map(|moment| json!({ "name": moment.name, "time": viewed.relative(moment.time.0) }));
         TraceOf {
             file: viewed.path.to_string_lossy().into_owned(),
             word: if viewed.is_file {
@@ -227,7 +208,7 @@ pub(super) fn notes(viewed: &ViewedTrace, words: Words) -> Vec<String> {
     if trace::is_timeless(info) {
         notes.push("the trace has the order of its calls alone: each step is drawn as 1 ns".into());
     }
-    let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
+    let lines = viewed.index.lines();
     let (deep, signs) = lines.fold((0, 0), |(deep, signs), line| {
         let more = line.more_signs + line.counters.more + line.tasks.more;
         (deep + line.pyramid.too_deep, signs + more)

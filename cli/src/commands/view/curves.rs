@@ -45,7 +45,7 @@ fn first_names(info: &TraceInfo) -> BTreeMap<u32, u32> {
 pub(super) fn of_trace(index: &Index, info: &TraceInfo) -> Vec<CounterOf> {
     let first = first_names(info);
     let mut all: BTreeMap<u32, CounterOf> = BTreeMap::new();
-    for line in (0..index.len()).filter_map(|nth| index.line(nth)) {
+    for line in index.lines() {
         let mut seen = Vec::new();
         for (name, series) in &line.counters.series {
             let id = first.get(name).copied().unwrap_or(*name);
@@ -74,7 +74,7 @@ pub(super) fn of_trace(index: &Index, info: &TraceInfo) -> Vec<CounterOf> {
 pub(super) fn curves(index: &Index, info: &TraceInfo, viewport: Viewport) -> Vec<Curve> {
     let first = first_names(info);
     let mut all: BTreeMap<u32, Curve> = BTreeMap::new();
-    for line in (0..index.len()).filter_map(|nth| index.line(nth)) {
+    for line in index.lines() {
         for (name, series) in &line.counters.series {
             let id = first.get(name).copied().unwrap_or(*name);
             let curve = all.entry(id).or_insert(Curve {

@@ -4,25 +4,12 @@
 use fdr_formats::calls::{CallStack, EndedCall, OpenCall};
 use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{Call, Edge, Mark, Sink, Ticks};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::call_key::CallKey;
 use super::viewed::ViewedTrace;
 use crate::report::states::InStates;
 use crate::trace;
-
-#[derive(Serialize)]
-pub(super) struct Details {
-    total_ns: u64,
-    self_ns: Option<u64>,
-    calls_inside: u64,
-    states: Option<InStates>,
-    cpu: Option<u32>,
-    cpu_changes: u64,
-    arguments: Vec<String>,
-    /// The task of which it is a poll; 53 bits are too few for its number.
-    task: Option<String>,
-}
 
 /// Follows the call.
 struct Follower<'a> {
@@ -145,7 +132,7 @@ impl Follower<'_> {
 ///
 /// # Errors
 /// If the trace can't be read.
-pub(super) fn of_call(viewed: &ViewedTrace, meant: CallKey) -> anyhow::Result<Details> {
+pub(super) fn of_call(viewed: &ViewedTrace, meant: CallKey) -> anyhow::Result<Value> {
     viewed.wait();
     let mut follower = Follower {
         viewed,
@@ -189,14 +176,14 @@ pub(super) fn of_call(viewed: &ViewedTrace, meant: CallKey) -> anyhow::Result<De
         let known = states.in_stretch(id, Ticks(meant.start), Ticks(end));
         InStates::of_stretch(clock, &known)
     });
-    Ok(Details {
-        total_ns: nanos(total),
-        self_ns: follower.found.map(|(_, own)| nanos(own)),
-        calls_inside: follower.calls_inside,
-        states: known,
-        cpu: follower.first_cpu,
-        cpu_changes: follower.cpu_changes,
-        arguments: follower.arguments,
-        task: follower.task.map(|task| task.to_string()),
-    })
+    Ok(json!({
+        "total_ns": nanos(total),
+        "self_ns": follower.found.map(|(_, own)| nanos(own)),
+        "calls_inside": follower.calls_inside,
+        "states": known,
+        "cpu": follower.first_cpu,
+        "cpu_changes": follower.cpu_changes,
+        "arguments": follower.arguments,
+        "task": follower.task.map(|task| task.to_string()),
+    }))
 }

@@ -92,7 +92,7 @@ pub(super) fn write(traces: &[Arc<ViewedTrace>], output: &Path, force: bool) -> 
 
 /// The ticks below which calls are joined at first: as few as a share of the tries allows.
 fn first_pixel(viewed: &ViewedTrace, traces: usize) -> u64 {
-    let lines = || (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
+    let lines = || viewed.index.lines();
     let lowest = lines()
         .map(|line| line.pyramid.lowest().least)
         .max()
@@ -165,7 +165,7 @@ fn pack(traces: &[Arc<ViewedTrace>], answers: &Answers, pixels: &[u64]) -> anyho
 fn curve_viewport(viewed: &ViewedTrace, pixel: u64) -> Viewport {
     let whole = viewed.index.span().unwrap_or_default();
     let values = |line: &Line| line.counters.len();
-    let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
+    let lines = viewed.index.lines();
     let is_many = lines.map(|line| values(&line)).sum::<usize>() > MAX_VALUES;
     let least = if is_many {
         whole.1.saturating_sub(whole.0) / 20_000

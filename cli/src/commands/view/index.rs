@@ -148,6 +148,11 @@ impl Index {
         self.lines.len()
     }
 
+    /// Each thread, for a moment.
+    pub(super) fn lines(&self) -> impl Iterator<Item = MutexGuard<'_, Line>> {
+        (0..self.len()).filter_map(|nth| self.line(nth))
+    }
+
     /// A thread, for a moment.
     pub(super) fn line(&self, thread: usize) -> Option<MutexGuard<'_, Line>> {
         let line = self.lines.get(thread)?;
@@ -180,7 +185,7 @@ impl Index {
     /// First and last tick of the trace's calls. If it has no calls, first and last tick of its notes.
     pub(super) fn span(&self) -> Option<(u64, u64)> {
         let join = |one: (u64, u64), other: (u64, u64)| (one.0.min(other.0), one.1.max(other.1));
-        let lines = || (0..self.len()).filter_map(|nth| self.line(nth));
+        let lines = || self.lines();
         let calls = lines().filter_map(|line| Some((line.first?, line.last)));
         let noted = || lines().filter_map(|line| line.noted).reduce(join);
         calls.reduce(join).or_else(noted)

@@ -15,21 +15,10 @@ use super::index::{Frame, Index};
 
 /// The stretch.
 pub(super) struct Stretch {
-    source: Arc<dyn Source>,
-    index: Arc<Index>,
-    from: u64,
-    to: u64,
-}
-
-impl Stretch {
-    pub(super) fn new(source: Arc<dyn Source>, index: Arc<Index>, from: u64, to: u64) -> Stretch {
-        Stretch {
-            source,
-            index,
-            from,
-            to,
-        }
-    }
+    pub(super) source: Arc<dyn Source>,
+    pub(super) index: Arc<Index>,
+    pub(super) from: u64,
+    pub(super) to: u64,
 }
 
 /// The entry of a call that was open.
@@ -142,7 +131,8 @@ impl Source for Stretch {
         sink: &mut dyn Sink,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
-        match self.index.can_read_again(lane) {
+        let is_all = (self.from, self.to) == (0, u64::MAX);
+        match !is_all && self.index.can_read_again(lane) {
             true => read(&*self.source, &self.index, lane, (self.from, self.to), sink),
             false => self.source.decode(lane, sink, progress),
         }

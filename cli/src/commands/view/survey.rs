@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashSet};
 
 use fdr_formats::calls::EndedCall;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::call_key::CallKey;
 use super::filler::item_of;
@@ -29,32 +29,6 @@ struct SurveyCall {
     end: u64,
     function: FunctionId,
     flags: u32,
-}
-
-#[derive(Serialize)]
-pub(super) struct CallRow {
-    thread: usize,
-    depth: usize,
-    start: f64,
-    end: f64,
-    function: u32,
-    flags: u32,
-}
-
-#[derive(Serialize)]
-pub(super) struct Survey {
-    calls: u64,
-    measured: u64,
-    before: u64,
-    longer: u64,
-    equal: u64,
-    /// Of the calls with both edges in the trace. `None`: there is none.
-    shortest_ns: Option<u64>,
-    longest_ns: Option<u64>,
-    buckets: Vec<(u64, u64, u64)>,
-    previous: Option<CallRow>,
-    next: Option<CallRow>,
-    slowest: Vec<CallRow>,
 }
 
 /// A worker's share.
@@ -167,7 +141,7 @@ pub(super) fn of_functions(
     at: Option<CallKey>,
     marked: &MarkedRange,
     asker: WaitingPeer<'_>,
-) -> anyhow::Result<Survey> {
+) -> anyhow::Result<Value> {
     viewed.wait();
     let _alone = viewed.alone(asker)?;
     let info = viewed.info();
@@ -202,9 +176,9 @@ pub(super) fn of_functions(
 }
 
 /// The shares of all workers together.
-fn survey(viewed: &ViewedTrace, passes: &[SurveyPass<'_>]) -> Survey {
+fn survey(viewed: &ViewedTrace, passes: &[SurveyPass<'_>]) -> Value {
     let info = viewed.info();
-    let sum = |of: fn(&SurveyPass<'_>) -> u64| passes.iter().map(of).sum();
+    let sum = |of: fn(&SurveyPass<'_>) -> u64| passes.iter().map(of).sum::<u64>();
     let mut slowest: Vec<_> = passes.iter().flat_map(|pass| pass.slowest.iter()).collect();
     slowest.sort();
     let row = |call: SurveyCall| row(viewed, &call);
@@ -213,21 +187,20 @@ fn survey(viewed: &ViewedTrace, passes: &[SurveyPass<'_>]) -> Survey {
     let slowest = slowest.iter().take(SLOWEST);
     let spans = || passes.iter().filter_map(|pass| pass.span);
     let nanos = |ticks| info.clock.nanos(Ticks(ticks)).0;
-    Survey {
-        calls: sum(|pass| pass.calls),
-        measured: sum(|pass| pass.measured),
-        before: sum(|pass| pass.before),
-        longer: sum(|pass| pass.longer),
-        equal: sum(|pass| pass.equal),
-        shortest_ns: spans().map(|(shortest, _)| shortest).min().map(nanos),
-        longest_ns: spans().map(|(_, longest)| longest).max().map(nanos),
-        buckets: buckets(passes),
-        previous: previous.and_then(row),
-        next: next.and_then(row),
-        slowest: slowest
-            .filter_map(|Reverse((_, Reverse(call)))| row(*call))
-            .collect(),
-    }
+    let slowest = slowest.filter_map(|Reverse((_, Reverse(call)))| row(*call));
+    json!({
+        "calls": sum(|pass| pass.calls),
+        "measured": sum(|pass| pass.measured),
+        "before": sum(|pass| pass.before),
+        "longer": sum(|pass| pass.longer),
+        "equal": sum(|pass| pass.equal),
+        "shortest_ns": spans().map(|(shortest, _)| shortest).min().map(nanos),
+        "longest_ns": spans().map(|(_, longest)| longest).max().map(nanos),
+        "buckets": buckets(passes),
+        "previous": previous.and_then(row),
+        "next": next.and_then(row),
+        "slowest": slowest.collect::<Value>(),
+    })
 }
 
 /// The buckets from the first one with a call: from, to, calls.
@@ -250,17 +223,17 @@ fn buckets(passes: &[SurveyPass<'_>]) -> Vec<(u64, u64, u64)> {
 }
 
 /// A call as the page gets it. `None`: of a thread that the trace does not list.
-fn row(viewed: &ViewedTrace, call: &SurveyCall) -> Option<CallRow> {
+fn row(viewed: &ViewedTrace, call: &SurveyCall) -> Option<Value> {
     let mut threads = viewed.info().threads.iter();
     let thread = threads.position(|thread| thread.id == call.thread)?;
-    Some(CallRow {
-        thread,
-        depth: call.depth,
-        start: viewed.relative(call.start),
-        end: viewed.relative(call.end),
-        function: call.function.0,
-        flags: call.flags,
-    })
+    Some(json!({
+        "thread": thread,
+        "depth": call.depth,
+        "start": viewed.relative(call.start),
+        "end": viewed.relative(call.end),
+        "function": call.function.0,
+        "flags": call.flags,
+    }))
 }
 
 #[cfg(test)]

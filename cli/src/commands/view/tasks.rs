@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::index::Index;
 use super::picture::{Picture, Rows, Viewport};
 use super::pyramid::{CLIPPED, Item, OPEN};
-use super::thread_tasks::{Poll, join};
-use crate::report::tasks::task_table::Task;
+use super::thread_tasks::Poll;
+use crate::report::tasks::task_table::{self, Task};
 
 /// A task with its place on the screen.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ impl Tasks {
             };
             let tasks = line.tasks.tasks.iter();
             for (id, task) in tasks.filter(|(_, task)| task.polls > 0) {
-                join(&mut all, *id, task.clone());
+                task_table::add(&mut all, *id, task.clone());
             }
             polls.extend(line.tasks.polls.iter().map(|poll| (nth, *poll)));
         }

@@ -1,10 +1,9 @@
 //! What a thread says of tasks: the last note of each, and the calls that are their polls. Memory is bounded.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 
 use super::pyramid::Item;
-use crate::report::tasks::task_table::Task;
+use crate::report::tasks::task_table::{self, Task};
 
 /// Polls that a page keeps of all threads together, and those that it keeps of a thread in any case.
 const MAX_POLLS: usize = 1_000_000;
@@ -48,7 +47,7 @@ impl ThreadTasks {
             self.more += 1;
             return;
         }
-        join(&mut self.tasks, id, task);
+        task_table::add(&mut self.tasks, id, task);
     }
 
     /// The call of the note before has ended.
@@ -57,13 +56,5 @@ impl ThreadTasks {
             true => self.polls.push(poll),
             false => self.more += 1,
         }
-    }
-}
-
-/// Adds what a note says of a task.
-pub(super) fn join(tasks: &mut HashMap<u64, Task>, id: u64, task: Task) {
-    match tasks.entry(id) {
-        Entry::Vacant(place) => drop(place.insert(task)),
-        Entry::Occupied(mut known) => known.get_mut().join(task),
     }
 }

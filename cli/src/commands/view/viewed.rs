@@ -59,35 +59,6 @@ pub(super) struct MarkedRange {
     pub(super) threads: Vec<usize>,
 }
 
-/// A source with another owner, too.
-struct Shared(Arc<dyn Source>);
-
-impl Source for Shared {
-    fn info(&self) -> &TraceInfo {
-        self.0.info()
-    }
-
-    fn inner(&self) -> Option<&dyn Source> {
-        Some(&*self.0)
-    }
-
-    fn decode(
-        &self,
-        lane: usize,
-        sink: &mut dyn fdr_formats::Sink,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), fdr_formats::Error> {
-        self.0.decode(lane, sink, progress)
-    }
-
-    fn records(
-        &self,
-        visit: &mut dyn FnMut(&fdr_formats::source::Record<'_>) -> std::ops::ControlFlow<()>,
-    ) -> Result<(), fdr_formats::Error> {
-        self.0.records(visit)
-    }
-}
-
 impl ViewedTrace {
     /// Opens a trace. Its index may take `bytes` bytes.
     ///
@@ -230,16 +201,13 @@ impl ViewedTrace {
     pub(super) fn part(&self, marked: &MarkedRange) -> Box<dyn Source> {
         let (from, to) = self.ticks_of(marked);
         let threads = (!marked.threads.is_empty()).then(|| self.ids(&marked.threads));
-        let source: Box<dyn Source> = match (from, to) {
-            (None, None) => Box::new(Shared(self.source.clone())),
-            (from, to) => {
-                let from = from.map_or(0, |from| from.0);
-                let to = to.map_or(u64::MAX, |to| to.0);
-                let (source, index) = (self.source.clone(), self.index.clone());
-                Box::new(Stretch::new(source, index, from, to))
-            }
+        let stretch = Stretch {
+            source: self.source.clone(),
+            index: self.index.clone(),
+            from: from.map_or(0, |from| from.0),
+            to: to.map_or(u64::MAX, |to| to.0),
         };
-        selection::part(source, threads, (from, to))
+        selection::part(Box::new(stretch), threads, (from, to))
     }
 
     /// Reads a stretch of one thread.
@@ -257,9 +225,10 @@ impl ViewedTrace {
             return stretch::read(source, index, thread, stretch, sink);
         }
         // Other threads of its lanes are left out.
-        let threads = Some(self.ids(&[thread]));
-        let shared = Box::new(Shared(self.source.clone()));
-        let alone = selection::part(shared, threads, (None, None));
+        let alone = self.part(&MarkedRange {
+            threads: vec![thread],
+            ..MarkedRange::default()
+        });
         fdr_formats::source::drive(&*alone, sink, &|_| {})
     }
 
@@ -359,8 +328,7 @@ impl ViewedTrace {
         let _alone = self.alone(asker)?;
         let source = self.part(marked);
         let figures = Figures::read(&self.path, &*source, false)?;
-        let all = ALL;
-        let report = Report::new(source.info(), figures, &all);
+        let report = Report::new(source.info(), figures, &ALL);
         let report = report.with_context(|| ui::path(&self.path))?;
         let mut text = Vec::new();
         json::write(

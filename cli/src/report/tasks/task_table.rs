@@ -155,12 +155,7 @@ impl TraceTasks {
     }
 
     fn add(&mut self, id: u64, task: Task) {
-        match self.tasks.entry(id) {
-            Entry::Vacant(place) => {
-                place.insert(task);
-            }
-            Entry::Occupied(mut known) => known.get_mut().join(task),
-        }
+        add(&mut self.tasks, id, task);
     }
 
     /// A task without a value has that of its parent.
@@ -188,6 +183,14 @@ impl TraceTasks {
                 return;
             }
         }
+    }
+}
+
+/// Adds what is known of a task.
+pub(crate) fn add(tasks: &mut HashMap<u64, Task>, id: u64, task: Task) {
+    match tasks.entry(id) {
+        Entry::Vacant(place) => drop(place.insert(task)),
+        Entry::Occupied(mut known) => known.get_mut().join(task),
     }
 }
 
