@@ -21,7 +21,10 @@ pub(crate) trait Pass: Send {
     fn thread(&mut self, thread: ThreadId);
 
     /// A call was entered inside the call that `caller` belongs to.
-    fn entered(&mut self, function: FunctionId, caller: Self::Data) -> Self::Data;
+    fn entered(&mut self, function: FunctionId, caller: Self::Data) -> Self::Data {
+        let _ = (function, caller);
+        Self::Data::default()
+    }
 
     /// A call has ended. `is_open`: it was open when the trace was written, and lasts until then.
     fn ended(&mut self, ended: &EndedCall<Self::Data>, is_open: bool);

@@ -102,6 +102,16 @@ pub(crate) fn count_of(number: u64, what: &str) -> String {
     text
 }
 
+/// The first three of some things in words, and how many more there are: `a; b; c (and 2 more)`.
+pub(crate) fn first_of<T>(all: &[T], in_words: impl Fn(&T) -> String) -> String {
+    let shown: Vec<String> = all.iter().take(3).map(in_words).collect();
+    let more = match all.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" (and {} more)", count(more as u64)),
+    };
+    format!("{}{more}", shown.join("; "))
+}
+
 /// A size with a unit: `512 B`, `3.2 MiB`.
 pub(crate) fn size(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];

@@ -185,8 +185,6 @@ impl Pass for HolderPass {
         self.thread = thread;
     }
 
-    fn entered(&mut self, _: FunctionId, (): ()) {}
-
     fn ended(&mut self, _: &EndedCall<()>, _: bool) {}
 
     fn note(&mut self, (): (), time: Ticks, kind: NoteKind, body: &[u8]) {

@@ -124,8 +124,6 @@ impl Pass for OverlapPass<'_> {
         self.thread = thread;
     }
 
-    fn entered(&mut self, _: FunctionId, (): ()) {}
-
     fn note(&mut self, (): (), time: Ticks, kind: NoteKind, body: &[u8]) {
         let Some(Note::ThreadState { holder, waited, .. }) = Note::decode(kind, body) else {
             return;

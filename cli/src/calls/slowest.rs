@@ -271,8 +271,6 @@ impl Pass for SlowestPass<'_> {
         self.by_depth = self.others.remove(&thread).unwrap_or_default();
     }
 
-    fn entered(&mut self, _: FunctionId, (): ()) {}
-
     /// A slow call explains the slow calls inside of it. They are dropped here, where no bound has left any of them out.
     fn ended(&mut self, ended: &EndedCall<()>, is_open: bool) {
         let slow = self.slow(ended, is_open);

@@ -9,36 +9,55 @@ use std::io::Write;
 
 use super::function_rows::Row;
 use super::rows::{Report, ThreadRow};
-use super::states::{InStates, RowStates};
+use super::states::RowStates;
 use crate::ui;
 
-const HEAD: [&str; 26] = [
-    "name",
-    "file",
-    "line",
-    "calls",
-    "clipped",
-    "total_ns",
-    "self_ns",
-    "min_ns",
-    "mean_ns",
-    "p50_ns",
-    "p90_ns",
-    "p99_ns",
-    "max_ns",
-    "counted",
-    "calls_error",
-    "error_ns",
-    "running_ns",
-    "preempted_ns",
-    "waiting_ns",
-    "unknown_ns",
-    "self_running_ns",
-    "self_preempted_ns",
-    "self_waiting_ns",
-    "self_unknown_ns",
-    "nests",
-    "of_records",
+/// A column: its head, and its cell of a row.
+type Column = (&'static str, fn(&Row) -> String);
+
+const COLUMNS: [Column; 26] = [
+    ("name", |row| harmless(&row.name).into_owned()),
+    ("file", |row| harmless(&row.file).into_owned()),
+    ("line", |row| row.line.to_string()),
+    ("calls", |row| row.calls.to_string()),
+    ("clipped", |row| row.clipped.to_string()),
+    ("total_ns", |row| time(row, Some(row.total_ns))),
+    ("self_ns", |row| time(row, Some(row.self_ns))),
+    ("min_ns", |row| time(row, row.min_ns)),
+    ("mean_ns", |row| time(row, row.mean_ns)),
+    ("p50_ns", |row| time(row, row.p50_ns)),
+    ("p90_ns", |row| time(row, row.p90_ns)),
+    ("p99_ns", |row| time(row, row.p99_ns)),
+    ("max_ns", |row| time(row, row.max_ns)),
+    ("counted", |row| row.counted.to_string()),
+    ("calls_error", |row| time(row, row.calls_error)),
+    ("error_ns", |row| time(row, row.error_ns)),
+    ("running_ns", |row| {
+        state(row, |states| states.total.running_ns)
+    }),
+    ("preempted_ns", |row| {
+        state(row, |states| states.total.preempted_ns)
+    }),
+    ("waiting_ns", |row| {
+        state(row, |states| states.total.waiting_ns)
+    }),
+    ("unknown_ns", |row| {
+        state(row, |states| states.total.unknown_ns)
+    }),
+    ("self_running_ns", |row| {
+        state(row, |states| states.own.running_ns)
+    }),
+    ("self_preempted_ns", |row| {
+        state(row, |states| states.own.preempted_ns)
+    }),
+    ("self_waiting_ns", |row| {
+        state(row, |states| states.own.waiting_ns)
+    }),
+    ("self_unknown_ns", |row| {
+        state(row, |states| states.own.unknown_ns)
+    }),
+    ("nests", |row| row.nests.to_string()),
+    ("of_records", |row| row.of_records.to_string()),
 ];
 
 /// What formulas begin with.
@@ -62,7 +81,11 @@ pub(crate) fn write(
     let file = trace.map(|trace| harmless(trace).into_owned());
     if has_head {
         let file = file.as_ref().map(|_| "trace");
-        csv.write_record(file.into_iter().chain(threads.iter().copied()).chain(HEAD))?;
+        csv.write_record(
+            file.into_iter()
+                .chain(threads.iter().copied())
+                .chain(COLUMNS.map(|(head, _)| head)),
+        )?;
     }
     if per_thread {
         for thread in &report.threads {
@@ -84,47 +107,20 @@ fn thread_fields(thread: &ThreadRow) -> [String; 2] {
     [thread.id.to_string(), harmless(&thread.name).into_owned()]
 }
 
-fn fields(row: &Row) -> [String; 26] {
-    let time = |time: Option<u64>| {
-        let time = time.filter(|_| !row.untimed);
-        time.map(|time| time.to_string()).unwrap_or_default()
-    };
-    let state = |spent: fn(&RowStates) -> &InStates, ns: fn(&InStates) -> u64| {
-        let states = row.states.as_ref();
-        states
-            .map(|states| ns(spent(states)).to_string())
-            .unwrap_or_default()
-    };
-    let total = |ns| state(|states| &states.total, ns);
-    let own = |ns| state(|states| &states.own, ns);
-    [
-        harmless(&row.name).into_owned(),
-        harmless(&row.file).into_owned(),
-        row.line.to_string(),
-        row.calls.to_string(),
-        row.clipped.to_string(),
-        time(Some(row.total_ns)),
-        time(Some(row.self_ns)),
-        time(row.min_ns),
-        time(row.mean_ns),
-        time(row.p50_ns),
-        time(row.p90_ns),
-        time(row.p99_ns),
-        time(row.max_ns),
-        row.counted.to_string(),
-        time(row.calls_error),
-        time(row.error_ns),
-        total(|spent| spent.running_ns),
-        total(|spent| spent.preempted_ns),
-        total(|spent| spent.waiting_ns),
-        total(|spent| spent.unknown_ns),
-        own(|spent| spent.running_ns),
-        own(|spent| spent.preempted_ns),
-        own(|spent| spent.waiting_ns),
-        own(|spent| spent.unknown_ns),
-        row.nests.to_string(),
-        row.of_records.to_string(),
-    ]
+fn fields(row: &Row) -> impl Iterator<Item = String> {
+    COLUMNS.iter().map(|(_, cell)| cell(row))
+}
+
+fn time(row: &Row, time: Option<u64>) -> String {
+    let time = time.filter(|_| !row.untimed);
+    time.map(|time| time.to_string()).unwrap_or_default()
+}
+
+fn state(row: &Row, ns: fn(&RowStates) -> u64) -> String {
+    let states = row.states.as_ref();
+    states
+        .map(|states| ns(states).to_string())
+        .unwrap_or_default()
 }
 
 /// Text that no spreadsheet takes for a formula.

@@ -27,8 +27,8 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
                 vec![
                     ui::count(row.count),
                     rate.map_or("-".to_owned(), |rate| format!("{}/s", rounded(rate))),
-                    time(row.last_ns),
-                    ui::count(row.threads as u64),
+                    time(row.location.last_ns),
+                    ui::count(row.location.threads as u64),
                     match &row.level {
                         Some(level) => format!("{name} ({})", ui::clean(level)),
                         None => name.into_owned(),

@@ -10,7 +10,7 @@ use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
 use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
 use serde::{Serialize, Serializer};
 
-use super::names::name_of;
+use super::names::{name_of, place_of};
 use super::query::Selection;
 use super::stats::OTHERS;
 use crate::memory;
@@ -217,34 +217,25 @@ fn entry(list: &mut BTreeMap<FunctionId, Stats>, name: FunctionId) -> &mut Stats
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct EventRow {
     pub(crate) name: String,
-    file: String,
-    line: u32,
-    id: u32,
+    #[serde(flatten)]
+    pub(crate) location: EventLocation,
     pub(crate) level: Option<String>,
     pub(crate) count: u64,
     /// In a second of the trace.
     pub(crate) rate: Option<f64>,
-    /// Since the first record of the trace.
-    first_ns: u64,
-    pub(crate) last_ns: u64,
-    pub(crate) threads: usize,
 }
 
 /// A counter with its figures.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct CounterRow {
     pub(crate) name: String,
-    file: String,
-    line: u32,
-    id: u32,
+    #[serde(flatten)]
+    location: EventLocation,
     pub(crate) samples: u64,
     pub(crate) min: Option<Number>,
     pub(crate) mean: Option<f64>,
     pub(crate) max: Option<Number>,
     pub(crate) last: Option<Number>,
-    first_ns: u64,
-    last_ns: u64,
-    threads: usize,
 }
 
 /// Both as rows: those with the most notes first.
@@ -273,36 +264,24 @@ impl EventRows {
         let (first, last) = times.unwrap_or_default();
         let mut rows = EventRows::default();
         for (name, id, stats) in sorted(info, &found.events, selection)? {
-            let place = EventLocation::new(info, id, first, &stats);
             rows.events.push(EventRow {
                 name,
-                file: place.file,
-                line: place.line,
-                id: id.0,
+                location: EventLocation::new(info, id, first, &stats),
                 level: note_words::level(stats.level).map(|level| level.into_owned()),
                 count: stats.count,
                 rate: rate(&info.clock, stats.count, last.since(first)),
-                first_ns: place.first_ns,
-                last_ns: place.last_ns,
-                threads: stats.threads.len(),
             });
         }
         for (name, id, stats) in sorted(info, &found.counters, selection)? {
-            let place = EventLocation::new(info, id, first, &stats);
             let values = stats.values;
             rows.counters.push(CounterRow {
                 name,
-                file: place.file,
-                line: place.line,
-                id: id.0,
+                location: EventLocation::new(info, id, first, &stats),
                 samples: stats.count,
                 min: values.map(|values| values.min),
                 mean: values.map(|values| values.mean()),
                 max: values.map(|values| values.max),
                 last: values.map(|values| values.last.1),
-                first_ns: place.first_ns,
-                last_ns: place.last_ns,
-                threads: stats.threads.len(),
             });
         }
         if let Some(limit) = selection.limit {
@@ -325,24 +304,30 @@ fn rate(clock: &Clock, count: u64, length: Ticks) -> Option<f64> {
     (ns > 0).then(|| count as f64 * 1e9 / ns as f64)
 }
 
-/// Where an event is in the source, and when it was.
-struct EventLocation {
+/// Where an event or a counter is in the source, when it was since the first record of the trace, and on how many
+/// threads.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct EventLocation {
     file: String,
     line: u32,
+    id: u32,
     first_ns: u64,
-    last_ns: u64,
+    pub(crate) last_ns: u64,
+    pub(crate) threads: usize,
 }
 
 impl EventLocation {
     fn new(info: &TraceInfo, id: FunctionId, begin: Ticks, stats: &Stats) -> EventLocation {
-        let function = info.function(id);
+        let (file, line) = place_of(info, id);
         let since = |time: Ticks| info.clock.nanos(time.since(begin)).0;
         let (first, last) = stats.times.unwrap_or((begin, begin));
         EventLocation {
-            file: function.map_or_else(String::new, |function| function.file.clone()),
-            line: function.map_or(0, |function| function.line),
+            file,
+            line,
+            id: id.0,
             first_ns: since(first),
             last_ns: since(last),
+            threads: stats.threads.len(),
         }
     }
 }

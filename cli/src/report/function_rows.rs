@@ -6,7 +6,7 @@ use std::io;
 use fdr_formats::model::Level;
 use fdr_formats::{Clock, FunctionId, Ticks, TraceInfo};
 
-use super::names::name_of;
+use super::names::{name_of, place_of};
 use super::query::{Key, Selection};
 use super::states::{RowStates, RowsStates, of_functions};
 use super::stats::Stats;
@@ -130,8 +130,8 @@ fn certain(ns: u64, error_ns: Option<u64>) -> u64 {
 }
 
 pub(super) fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
-    let function = info.function(id);
-    let untimed = function.is_some_and(|function| function.untimed);
+    let untimed = info.function(id).is_some_and(|function| function.untimed);
+    let (file, line) = place_of(info, id);
     let time = |ticks: Option<u64>| {
         let ticks = ticks.filter(|_| !untimed);
         ticks.map(|ticks| nanos(&info.clock, ticks))
@@ -140,10 +140,8 @@ pub(super) fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats)
     Row {
         name,
         untimed,
-        file: function
-            .map(|function| function.file.clone())
-            .unwrap_or_default(),
-        line: function.map_or(0, |function| function.line),
+        file,
+        line,
         id: id.0,
         calls: stats.calls(),
         clipped: stats.clipped,

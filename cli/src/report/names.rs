@@ -14,6 +14,14 @@ pub(crate) fn name_of(info: &TraceInfo, id: FunctionId) -> String {
     }
 }
 
+/// The file of a function, and its line. Empty and 0 if the trace does not have them.
+pub(crate) fn place_of(info: &TraceInfo, id: FunctionId) -> (String, u32) {
+    let function = info.function(id);
+    function.map_or_else(Default::default, |function| {
+        (function.file.clone(), function.line)
+    })
+}
+
 /// The name of a thread, for people.
 pub(crate) fn thread_name(info: &TraceInfo, id: ThreadId) -> String {
     match name_of_thread(info, id) {

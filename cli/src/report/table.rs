@@ -56,9 +56,6 @@ const LEFT_OUT: [&str; 13] = [
 /// How wide columns are at least on a terminal, so that all tables of a run have the same ones.
 const MIN_WIDTHS: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
 
-/// The most threads that are named with their open calls.
-const MAX_OPEN_THREADS: usize = 3;
-
 /// The characters of a name that are worth more than another column.
 const NAME: usize = 24;
 
@@ -236,12 +233,7 @@ pub(crate) fn open_in_words(
         let time = ui::duration(row.open_ns);
         format!("{function} in {thread} for {least}{time}")
     };
-    let shown: Vec<String> = open.iter().take(MAX_OPEN_THREADS).map(row).collect();
-    let more = match open.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" (and {} more)", ui::count(more as u64)),
-    };
-    Some(format!("open {when}: {}{more}", shown.join("; ")))
+    Some(format!("open {when}: {}", ui::first_of(open, row)))
 }
 
 /// Writes a table.

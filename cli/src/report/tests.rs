@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fdr_formats::filter::Filter;
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive_parallel;
-use fdr_formats::{Call, Clock, Thread, ThreadId, TraceInfo};
+use fdr_formats::{Call, Clock, Thread, ThreadId};
 
 use super::engine::{Engine, Figures, gather};
 use super::function_rows::Row;

@@ -109,11 +109,6 @@ pub(super) fn open_in_words(
         let time = ui::duration(wait.waiting_ns);
         format!("{who} for {time} for {}", waited_for(wait))
     };
-    let shown: Vec<String> = open.iter().take(MAX_NAMES).map(row).collect();
-    let more = match open.len() - shown.len() {
-        0 => String::new(),
-        more => format!(" (and {} more)", ui::count(more as u64)),
-    };
     let when = when(info, ends_early);
-    Some(format!("waiting {when}: {}{more}", shown.join("; ")))
+    Some(format!("waiting {when}: {}", ui::first_of(open, row)))
 }

@@ -9,7 +9,7 @@ use fdr_formats::notes::{Note, NoteKind, reason, thread_state};
 use fdr_formats::{Clock, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::names::name_of;
+use super::names::{name_of, place_of};
 use super::query::Selection;
 use crate::memory;
 
@@ -295,7 +295,7 @@ impl WaitRows {
 
 fn row(info: &TraceInfo, object: Object, name: String, stats: &Stats) -> WaitRow {
     let nanos = |ticks: u64| Clock::nanos(&info.clock, Ticks(ticks)).0;
-    let function = info.function(FunctionId(object.name));
+    let (file, line) = place_of(info, FunctionId(object.name));
     let holder = |(&function, sum): (&u32, &Sum)| HolderRow {
         function: (function > 0).then(|| name_of(info, FunctionId(function))),
         waits: sum.count,
@@ -310,8 +310,8 @@ fn row(info: &TraceInfo, object: Object, name: String, stats: &Stats) -> WaitRow
     WaitRow {
         name,
         reason: note_words::reason(object.reason).into_owned(),
-        file: function.map_or_else(String::new, |function| function.file.clone()),
-        line: function.map_or(0, |function| function.line),
+        file,
+        line,
         id: object.name,
         waits: stats.waits.count,
         total_ns: nanos(stats.waits.ticks),

@@ -13,7 +13,7 @@ use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
 use super::function_rows::{Row, arrange, give, row as row_of_records};
-use super::names::name_of;
+use super::names::{name_of, place_of};
 use super::query::Selection;
 use super::states::{RowsStates, of_functions};
 use super::stats::Stats;
@@ -243,7 +243,7 @@ fn row(
     figures: &Figures,
     records: &RecordedRows,
 ) -> Row {
-    let function = info.function(totals.function);
+    let (file, line) = place_of(info, totals.function);
     let untimed = is_without_times(info, totals);
     let nests = records
         .get(&totals.function)
@@ -262,8 +262,8 @@ fn row(
             FunctionId(0) => WITHOUT_ROOM.to_owned(),
             id => name_of(info, id),
         },
-        file: function.map_or_else(String::new, |function| function.file.clone()),
-        line: function.map_or(0, |function| function.line),
+        file,
+        line,
         id: totals.function.0,
         calls: figures.calls,
         clipped: 0,

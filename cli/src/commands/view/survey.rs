@@ -80,8 +80,6 @@ impl Pass for SurveyPass<'_> {
         self.thread = thread;
     }
 
-    fn entered(&mut self, _: FunctionId, (): ()) {}
-
     fn ended(&mut self, ended: &EndedCall<()>, _: bool) {
         if !self.functions.contains(&ended.call.function) {
             return;

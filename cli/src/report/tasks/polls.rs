@@ -76,8 +76,6 @@ impl Pass for PollPass<'_> {
         self.thread = thread;
     }
 
-    fn entered(&mut self, _: FunctionId, (): ()) {}
-
     fn ended(&mut self, ended: &EndedCall<()>, _: bool) {
         let function = ended.call.function;
         let last = self.last.get_mut(&self.thread);

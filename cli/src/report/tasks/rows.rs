@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::task_table::{Task, TraceTasks};
 use crate::memory;
-use crate::report::names::name_of;
+use crate::report::names::{name_of, place_of};
 use crate::report::query::Key;
 use crate::report::task_totals::all_totals;
 
@@ -242,14 +242,14 @@ fn row(info: &TraceInfo, name: String, by: Option<String>, sum: &Sums) -> Row {
     let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
     let nanos_of = |ticks: Option<Ticks>| ticks.map(|ticks| nanos(ticks.0));
     let mean = |totals: &FunctionTotals| totals.total.0.checked_div(totals.calls).map(nanos);
-    let function = info.function(sum.function);
+    let (file, line) = place_of(info, sum.function);
     let (finished, dropped) = (&sum.finished, &sum.dropped);
     let ended = sum.ended();
     let waited = |totals: &FunctionTotals| totals.total.since(totals.own).0;
     let waiting = waited(finished).saturating_add(waited(dropped));
     Row {
-        file: function.map_or_else(String::new, |function| function.file.clone()),
-        line: function.map_or(0, |function| function.line),
+        file,
+        line,
         tasks: sum.begun.max(ended),
         finished: finished.calls,
         dropped: dropped.calls + dropped.untimed,

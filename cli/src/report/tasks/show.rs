@@ -117,12 +117,7 @@ pub(crate) fn open_in_words(open: &[OpenTask]) -> Option<String> {
             ui::duration(task.waits_ns)
         )
     };
-    let shown: Vec<String> = open.iter().take(MAX_OPEN_TASKS).map(one).collect();
-    let more = match open.len() - shown.len() {
-        0 => String::new(),
-        more => format!("; and {} more", ui::count(more as u64)),
-    };
-    (!open.is_empty()).then(|| format!("unfinished: {}{more}", shown.join("; ")))
+    (!open.is_empty()).then(|| format!("unfinished: {}", ui::first_of(open, one)))
 }
 
 /// The functions of tasks that were dropped before their first poll, in a line; `None`: there are none.

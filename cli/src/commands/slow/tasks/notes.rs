@@ -102,8 +102,6 @@ impl Pass for NotePass<'_> {
         self.thread = thread;
     }
 
-    fn entered(&mut self, _: FunctionId, (): ()) {}
-
     fn ended(&mut self, _: &fdr_formats::calls::EndedCall<()>, _: bool) {}
 
     fn note(&mut self, (): (), time: Ticks, kind: NoteKind, body: &[u8]) {
