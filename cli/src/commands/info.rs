@@ -13,7 +13,7 @@ use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
 use super::{Status, Traces};
 use crate::columns::Columns;
-use crate::report::all::engines;
+use crate::report::all::engine_of;
 use crate::report::engine::gather;
 use crate::report::moments::Moments;
 use crate::report::rows::{OpenRow, open_rows};
@@ -101,7 +101,7 @@ fn open_calls(source: &dyn Source, tally: &Tally) -> Result<Vec<OpenRow>, Error>
     if !tally.may_be_open() {
         return Ok(Vec::new());
     }
-    let figures = gather(engines(source, false)?, false)?;
+    let figures = gather(ui::drive(source, engine_of(source, false))?, false)?;
     Ok(open_rows(source.info(), &figures.threads))
 }
 

@@ -21,7 +21,8 @@ impl Figures {
         source: &dyn Source,
         per_thread: bool,
     ) -> anyhow::Result<Figures> {
-        let engines = engines(source, per_thread).map_err(|error| trace::about(trace, error))?;
+        let engines = ui::drive(source, engine_of(source, per_thread));
+        let engines = engines.map_err(|error| trace::about(trace, error))?;
         let figures = gather(engines, per_thread);
         let mut figures = figures.with_context(|| ui::path(trace))?;
         let found = source.diagnostics().iter().cloned();
@@ -33,18 +34,10 @@ impl Figures {
     }
 }
 
-/// The engines after they have read the whole trace.
-///
-/// # Errors
-/// Where the trace can't be read.
-pub(crate) fn engines(
-    source: &dyn Source,
-    per_thread: bool,
-) -> Result<Vec<Engine>, fdr_formats::Error> {
+/// Makes engines for a source.
+pub(crate) fn engine_of(source: &dyn Source, per_thread: bool) -> impl Fn() -> Engine + Sync + '_ {
     let states = off_cpu::states_of(source.info());
-    ui::drive(source, || {
-        Engine::new(source, per_thread).with_states(states.clone())
-    })
+    move || Engine::new(source, per_thread).with_states(states.clone())
 }
 
 /// Everything, without a filter or a limit.

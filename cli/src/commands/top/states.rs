@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use fdr_formats::model::Schedule;
 use fdr_formats::ring::{Reading, Ring};
+use fdr_formats::source::drive_parallel;
 use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
-use crate::report::all::engines;
+use crate::report::all::engine_of;
 use crate::report::engine::gather;
 use crate::report::states::RowStates;
-use crate::selection;
+use crate::{selection, ui};
 
 /// The chunks that are copied before the new ones, so that a call which began earlier has its entry.
 const CHUNKS_BEFORE: u64 = 2;
@@ -84,7 +85,9 @@ pub(super) fn between(
 
 fn times(source: &dyn Source, from: Ticks, until: Ticks) -> anyhow::Result<StateTimes> {
     let info = source.info();
-    let figures = gather(engines(source, true)?, true)?;
+    // A progress bar would stand in the table.
+    let engines = drive_parallel(source, ui::jobs(), engine_of(source, true), &|_| {})?;
+    let figures = gather(engines, true)?;
     let states_of = |functions: &BTreeMap<FunctionId, Box<_>>| {
         let each = functions.iter();
         let each = each.map(|(&id, stats)| (id, RowStates::new(&info.clock, stats)));
