@@ -124,7 +124,7 @@ impl States {
             }
             // A CPU runs one thread at a time. If another thread still seems to run there, it has left the CPU without
             // a switch in the trace. It may have ended.
-            if switch.to == Some(State::Running) {
+            if switch.to == Some(State::Running) && !schedule.is_complete {
                 let last = on_cpu.insert(switch.cpu, switch.thread);
                 if let Some(last) = last.filter(|last| *last != switch.thread) {
                     threads
@@ -140,7 +140,8 @@ impl States {
                 Some(State::Running) | None => None,
             };
             let is_unknown = line.stays.last().is_none_or(|stay| stay.state.is_none());
-            if let (true, Some(before), Some(from)) = (is_unknown, before, anew) {
+            let is_implied = is_unknown && !schedule.is_complete;
+            if let (true, Some(before), Some(from)) = (is_implied, before, anew) {
                 let from = line.stays.last().map_or(from, |stay| stay.from);
                 line.stays.pop();
                 line.go_on(from, Some(before), Some(switch.cpu));
@@ -225,7 +226,10 @@ impl States {
             cpu: CpuId(0),
             to: None,
         };
-        let mut cut = Schedule::default();
+        let mut cut = Schedule {
+            is_complete: schedule.is_complete,
+            ..Schedule::default()
+        };
         if !schedule.switches.is_empty() {
             cut.switches.push(all(from));
             let begin = self.threads().into_iter().filter_map(|thread| {

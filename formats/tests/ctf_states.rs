@@ -44,6 +44,7 @@ fn schedule(switches: u64) -> Schedule {
             .to_vec(),
         accounts: [1, 800_000].map(account).to_vec(),
         modules: [vec![], vec![0, 255, 16]].map(module).to_vec(),
+        is_complete: false,
     }
 }
 

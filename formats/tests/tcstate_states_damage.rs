@@ -86,14 +86,9 @@ fn invalid_numbers_are_reported() {
         folder.put("history.bin", &bytes);
         let messages = messages(&folder);
         let wanted = format!("at byte {place}: history.bin: {wanted}");
-        // The state at the end is another, too.
-        let is_expected =
-            |message: &String| message.starts_with(&wanted) || message.contains("state.json");
+        assert!(!messages.is_empty(), "{wanted}");
+        let is_expected = |message: &String| message.starts_with(&wanted);
         assert!(messages.iter().all(is_expected), "{messages:?}");
-        assert!(
-            messages.iter().any(|message| message.starts_with(&wanted)),
-            "{messages:?}"
-        );
         let read = read_folder(folder.path()).expect("readable");
         let states = States::new(&read.info.schedule);
         let (thread, time) = if place == cpu { (9, 1045) } else { (7, 1020) };
@@ -134,14 +129,10 @@ fn invalid_threads_and_times_are_reported() {
         folder.put("tree.json", tree.replace(from, to));
         read_folder(folder.path()).expect("readable")
     };
-    // Two attributes of one thread.
+    // A second attribute for one thread, under a number that is not its name.
     let two = read("\"8\":", "\"07\":");
-    let messages = two.messages();
-    let wanted = "history.bin: thread 7 has two states at once; that is left out";
-    assert!(
-        messages.iter().any(|message| message.contains(wanted)),
-        "{messages:?}"
-    );
+    assert_eq!(two.diagnostics, []);
+    assert_eq!(stays(&two.info, ThreadId(7)), stays(&info, ThreadId(7)));
     // Thread 0 stands for all threads.
     let none = read("\"9\":", "\"0\":");
     let messages = none.messages();
@@ -166,37 +157,6 @@ fn invalid_threads_and_times_are_reported() {
     assert!(lone.info.schedule.switches.is_empty());
     folder.put("tree.json", &tree);
 
-    let meta = folder.text("meta.json");
-    assert!(meta.contains("\"states_anew\":[1000,1050],"), "{meta}");
-    let many = format!("[{}1]", "0,".repeat(1 << 19));
-    for times in [
-        "[-1,1e9,\"x\",{},99999999999999999999999]",
-        "[[[]]]",
-        "[18446744073709551615]",
-        &many,
-        "[]",
-    ] {
-        let hostile = meta.replace("[1000,1050]", times);
-        folder.put("meta.json", hostile);
-        let read = read_folder(folder.path()).expect("readable");
-        for thread in [7, 8, 9].map(ThreadId) {
-            assert_eq!(
-                stays(&read.info, thread),
-                stays(&info, thread),
-                "{times:.40}"
-            );
-        }
-    }
-    fs::write(
-        folder.path().join("meta.json"),
-        meta.replace("[1000,1050]", "7"),
-    )
-    .expect("space");
-    assert!(
-        read_folder(folder.path()).expect("readable").diagnostics[0]
-            .what
-            .starts_with("meta.json: invalid type: integer `7`, expected a sequence")
-    );
     fs::remove_file(folder.path().join("meta.json")).expect("a file");
     let read = read_folder(folder.path()).expect("readable");
     assert_eq!(stays(&read.info, ThreadId(7)), stays(&info, ThreadId(7)));

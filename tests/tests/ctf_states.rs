@@ -38,6 +38,7 @@ fn schedule() -> Schedule {
             times: 7,
         }],
         modules: Vec::new(),
+        is_complete: false,
     }
 }
 

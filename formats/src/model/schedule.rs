@@ -131,6 +131,9 @@ pub struct Schedule {
     pub accounts: Vec<Account>,
     /// The files whose code the samples are in.
     pub modules: Vec<Module>,
+    /// The switches of each thread state all that is known of it. Otherwise they imply more: who leaves a CPU was on it
+    /// before, and who gets a CPU takes it from another thread.
+    pub is_complete: bool,
 }
 
 impl Schedule {
@@ -146,5 +149,6 @@ impl Schedule {
         self.samples.append(&mut other.samples);
         self.accounts.append(&mut other.accounts);
         self.modules.append(&mut other.modules);
+        self.is_complete &= other.is_complete;
     }
 }

@@ -15,12 +15,11 @@ use super::tree::{self, Role, Tree};
 use super::{FILES, META};
 use crate::bytes::{FileBytes, ReadAt};
 use crate::error::{Diagnostic, DiagnosticList, Error};
-use crate::model::{FunctionId, Switch, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{FunctionId, Schedule, Thread, ThreadId, Ticks, TraceInfo};
 
 /// The most bytes of a table that are read. No table of ours is longer.
 const MAX_TABLE: u64 = 256 << 20;
 const HISTORY: &str = "history.bin";
-const STATE: &str = "state.json";
 
 /// A folder, indexed.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ pub(super) struct Index {
     pub(super) function_of: Vec<Option<FunctionId>>,
     pub(super) strings: names::StringRange,
     /// The states of threads, until the index is settled.
-    switches: Vec<Switch>,
+    schedule: Schedule,
     /// An earlier end of the history, which the folder states as well.
     other_end: Option<i64>,
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -90,6 +89,7 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     let most = bytes.size() / MIN_SIZE as u64;
     let most = u32::try_from(most).unwrap_or(u32::MAX).min(1 << 31);
     let tree = Tree::read(types, tree, most, &mut diagnostics);
+    tree::check_state(state, tree.keys(), &mut diagnostics);
     if tree.keys() != header.keys {
         let what = format!("{} keys, but the tables have {}", header.keys, tree.keys());
         diagnostics.add_in(HISTORY, 40, &what);
@@ -115,18 +115,14 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         plan: Plan::default(),
         function_of: Vec::new(),
         strings: names::StringRange::default(),
-        switches: Vec::new(),
+        schedule: Schedule::default(),
         other_end: None,
         diagnostics: Vec::new(),
     };
     index.threads(&meta);
     index.bounds(bytes, header, &meta, &mut diagnostics)?;
-    let state = tree::read_state(state, index.tree.keys(), &mut diagnostics);
-    let (texts, is_whole) = {
-        let (state, anew) = ((&state[..], meta.timestamp), &meta.anew);
-        index.intervals(bytes, header, state, anew, &mut diagnostics)?
-    };
-    index.functions(bytes, &meta, (&state, &texts), &mut diagnostics)?;
+    let is_whole = index.intervals(bytes, header, &mut diagnostics)?;
+    index.functions(bytes, &meta, &mut diagnostics)?;
     // Our writers describe each thread.
     let is_foreign = is_meta_whole && meta.threads.is_empty();
     index.settle(meta);
@@ -149,22 +145,6 @@ fn load(folder: &Path, name: &str, diagnostics: &mut DiagnosticList) -> Option<V
     let read = std::fs::read(&path);
     read.inspect_err(|error| diagnostics.add_in(name, 0, &format!("{error}; read without it")))
         .ok()
-}
-
-/// Whether state.json has another value than the history. Strings are compared elsewhere.
-fn differs(stated: &serde_json::Value, value: Value) -> bool {
-    match value {
-        Value::Null => !stated.is_null(),
-        Value::Int(value) => stated.as_i64() != Some(value),
-        Value::Bool(value) => stated.as_bool() != Some(value),
-        // JSON has no word for a number that is not finite.
-        Value::Double(value) => value.is_finite() && stated.as_f64() != Some(value),
-        Value::Text(_) => true,
-    }
-}
-
-fn of_another_state(key: u32) -> String {
-    format!("the value of key {key} is not that of the history")
 }
 
 impl Index {
@@ -254,7 +234,7 @@ impl Index {
                 let thread = *self.thread_of_tree.get(thread as usize)?;
                 (thread, IntervalContent::Frame { level, string })
             }
-            (Role::Cpu(cpu), Value::Int(id)) => (
+            (Role::CurrentThread(cpu), Value::Int(id)) => (
                 *self.thread_of_id.get(&(id as u64))?,
                 IntervalContent::Cpu(cpu),
             ),
@@ -268,19 +248,15 @@ impl Index {
         })
     }
 
-    /// The first pass over the intervals. Returns the strings that state.json should have, by key, and
-    /// whether the history is whole.
+    /// The first pass over the intervals. Returns whether the history is whole.
     fn intervals(
         &mut self,
         bytes: &dyn ReadAt,
         header: &Header,
-        (state, timestamp): (&[Option<serde_json::Value>], Option<i64>),
-        anew: &[u64],
         diagnostics: &mut DiagnosticList,
-    ) -> Result<(Vec<(u32, u32)>, bool), Error> {
+    ) -> Result<bool, Error> {
         let mut planner = Planner::new(self.tree.keys());
-        let timestamp = timestamp.unwrap_or(self.bounds.end);
-        let (mut used, mut texts) = (Vec::new(), Vec::new());
+        let mut used = Vec::new();
         let (mut count, mut latest) = (0u64, i64::MIN);
         let mut known = Collector::new(&self.tree.threads);
         let mut scanner = Scanner::new(bytes, &self.tree.kinds, self.bounds);
@@ -292,18 +268,6 @@ impl Index {
                 continue;
             };
             (count, latest) = (count + 1, interval.end);
-            if interval.start <= timestamp && timestamp <= interval.end {
-                let stated = state.get(interval.key as usize).and_then(Option::as_ref);
-                match (stated, interval.value) {
-                    (Some(serde_json::Value::String(_)), Value::Text(string)) => {
-                        texts.push((string, interval.key));
-                    }
-                    (Some(stated), value) if differs(stated, value) => {
-                        diagnostics.add_in(STATE, 0, &of_another_state(interval.key));
-                    }
-                    _ => {}
-                }
-            }
             let role = self.tree.roles.get(interval.key as usize).copied();
             if let Some(what) = known.add(role.unwrap_or_default(), &interval, piece.offset) {
                 diagnostics.add_in(HISTORY, piece.offset, &what);
@@ -336,35 +300,27 @@ impl Index {
         }
         self.plan = planner.finish();
         self.function_of = used;
-        if let (Some(offset), false) = (known.without_cpu(), scanner.damaged()) {
+        let (schedule, without_cpu) = known.finish(self.bounds.end);
+        self.schedule = schedule;
+        if let Some(offset) = without_cpu.filter(|_| !scanner.damaged()) {
             let what =
                 "a status without a CPU (Current_cpu_rq); it is taken as not known, as each such";
             diagnostics.add_in(HISTORY, offset, what);
         }
-        self.switches = known.switches(self.bounds.end, anew);
-        texts.sort_unstable();
-        Ok((texts, whole && unfinished == 0))
+        Ok(whole && unfinished == 0)
     }
 
-    /// Finds a function for each string that is on a call stack, and checks the strings of state.json.
+    /// Finds a function for each string that is on a call stack.
     fn functions(
         &mut self,
         bytes: &dyn ReadAt,
         meta: &Meta,
-        (state, texts): (&[Option<serde_json::Value>], &[(u32, u32)]),
         diagnostics: &mut DiagnosticList,
     ) -> Result<(), Error> {
         let mut names = Names::new(meta);
-        let mut texts = texts.iter().peekable();
         names::each(bytes, self.strings, &mut |found| {
             if let Some(what) = found.fault {
                 diagnostics.add_in(HISTORY, found.offset, what);
-            }
-            while let Some((_, key)) = texts.next_if(|(string, _)| *string == found.number) {
-                let stated = state.get(*key as usize).and_then(Option::as_ref);
-                if stated.and_then(serde_json::Value::as_str) != Some(found.text) {
-                    diagnostics.add_in(STATE, 0, &of_another_state(*key));
-                }
             }
             if let Some(Some(function)) = self.function_of.get_mut(found.number as usize) {
                 let (id, agrees) = names.function(found.number, found.text);
@@ -391,7 +347,7 @@ impl Index {
         let functions = std::mem::take(&mut self.info.functions);
         self.info = meta.info;
         self.info.functions = functions;
-        self.info.schedule.switches = std::mem::take(&mut self.switches);
+        self.info.schedule = std::mem::take(&mut self.schedule);
         self.info.format = "Trace Compass state history, version 1".into();
         self.info.threads = self
             .threads

@@ -156,7 +156,7 @@ impl Lister<'_> {
             Some(
                 Role::Depth(thread)
                 | Role::Level(thread, _)
-                | Role::Status(thread)
+                | Role::Thread(thread)
                 | Role::RunQueue(thread),
             ) => self
                 .index

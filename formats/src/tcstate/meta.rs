@@ -8,8 +8,6 @@
 //! program, process, reason, dump, begin, dump_time, host, boot_id, build_id, program_version, tags, missing {…}, clock {name, error_ppm, constant, nonstop,
 //!                                  skew_ns, steps_back, ahead_ns, wall_step_ns,
 //!                                  anchor {time, unix}}
-//! states_anew [time, …]            times from which nothing was known of any thread's state: where the list of context
-//!                                  switches begins, lost some, or ends; left out without any
 //! threads [{id, process, name, counts {…}, wall [seconds, micros],
 //!           first, last            times of its entries and exits; left out without any
 //!           before                 frames that were open before `first`, entered 1 ns earlier
@@ -31,9 +29,6 @@ use crate::identity::Part;
 use crate::json::{Bad, int, parse};
 use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
-/// The most times of `states_anew` that are read. The recorder's ring holds fewer context switches.
-const MAX_ANEW: usize = 1 << 18;
-
 /// The facts of a thread that the history has beside its calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ThreadMeta {
@@ -49,14 +44,11 @@ pub(super) struct ThreadMeta {
 pub(super) struct Meta {
     pub(super) start: Option<i64>,
     pub(super) end: Option<i64>,
-    pub(super) timestamp: Option<i64>,
     /// Clock, program and so on, in ticks of that clock; without threads.
     pub(super) info: TraceInfo,
     pub(super) threads: Vec<ThreadMeta>,
     /// The string of each function that has calls.
     pub(super) strings: Vec<(u32, FunctionId)>,
-    /// Times from which the state of every thread was unknown, in order.
-    pub(super) anew: Vec<u64>,
 }
 
 /// Members about the trace, in their order.
@@ -109,8 +101,6 @@ struct Members {
     trace: Map<String, Value>,
     missing: Map<String, Value>,
     clock: Map<String, Value>,
-    #[serde(skip_serializing_if = "is_default")]
-    states_anew: Vec<u64>,
     threads: Vec<ThreadMembers>,
     functions: Vec<FunctionMembers>,
 }
@@ -236,14 +226,13 @@ impl Meta {
             version: [("major".into(), 1), ("minor".into(), 0)].into(),
             start: self.start,
             end: self.end,
-            timestamp: self.timestamp,
+            timestamp: self.end,
             unit: "ns".into(),
             files: super::FILES
                 .map(|(role, name)| (role.into(), name.into()))
                 .into(),
             missing: facts_of(info, MISSING_NAMES),
             clock,
-            states_anew: self.anew.clone(),
             threads: self.threads.iter().map(ThreadMeta::members).collect(),
             functions: functions
                 .chain(self.strings.iter().filter_map(unlisted))
@@ -281,21 +270,15 @@ impl Meta {
         }
         info.functions.sort_by_key(|function| function.id);
         info.functions.dedup_by_key(|function| function.id);
-        let mut anew = members.states_anew;
-        anew.truncate(MAX_ANEW);
-        anew.sort_unstable();
-        anew.dedup();
         Ok(Meta {
             start: members.start,
             end: members.end,
-            timestamp: members.timestamp,
             threads: members
                 .threads
                 .into_iter()
                 .map(ThreadMeta::of_members)
                 .collect(),
             strings,
-            anew,
             info,
         })
     }

@@ -12,7 +12,7 @@
 //! | `schedule` | the states of threads as attributes |
 //! | `strings` | the names of functions, numbered |
 //! | `writer` | events of any format to a folder; types.json, tree.json and state.json |
-//! | `tree`, `names` | types.json, tree.json, state.json and the strings, read |
+//! | `tree`, `names` | types.json, tree.json and the strings, read |
 //! | `scan` | the intervals, checked one after the other |
 //! | `order` | intervals in the order of their ends to entries and exits in order of time |
 //! | `switches` | the states of threads, read |

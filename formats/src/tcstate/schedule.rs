@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use super::record::{Kind, Value};
 use super::state_system::{Builder, Name, own};
-use crate::model::{Clock, State, Switch, ThreadId, Ticks, TraceInfo};
+use crate::model::{Clock, State, ThreadId, Ticks, TraceInfo};
 use crate::states::{States, Stay};
 
 /// A CPU runs a thread in user mode.
@@ -119,17 +119,6 @@ impl<'a> Timelines<'a> {
         }
         Some((now, &self.changes))
     }
-}
-
-/// Times from which the state of every thread is unknown, in ns.
-pub(super) fn anew(info: &TraceInfo) -> Vec<u64> {
-    let switches = info.schedule.switches.iter();
-    let of_all = switches.filter(|switch| switch.thread == ThreadId(0));
-    let in_ns = |switch: &Switch| info.clock.nanos(switch.time).0;
-    let mut times: Vec<u64> = of_all.map(in_ns).collect();
-    times.sort_unstable();
-    times.dedup();
-    times
 }
 
 /// The first and the last time of a change, and the CPUs on which a thread runs at some time.

@@ -1,11 +1,10 @@
-//! Reads types.json, tree.json and state.json: the keys of a history. Keys that the history has no room for are left
+//! Reads types.json and tree.json: the keys of a history. Keys that the history has no room for are left
 //! out and reported. A damaged file is read as if it were not there.
 
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use super::record::Kind;
 use crate::error::DiagnosticList;
@@ -28,41 +27,44 @@ fn read_table<T: DeserializeOwned + Default>(
     })
 }
 
-/// The meaning of a timeline for a program.
+/// The meaning of a node of the tree, and of its timeline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Role {
     /// A meaning that a trace has no word for.
     #[default]
     Other,
-    /// Depth of the call stack of a thread, by its place in [`Tree::threads`].
+    Root,
+    Threads,
+    Cpus,
+    /// A thread, by its place in [`Tree::threads`]. Its value is its status.
+    Thread(u32),
+    /// Depth of the call stack of a thread.
     Depth(u32),
     /// A level of it, from 1.
     Level(u32, u32),
-    /// The thread that runs on a CPU.
-    Cpu(u32),
-    /// The status of a thread, by its place in [`Tree::threads`].
-    Status(u32),
-    /// The CPU on which it runs or ran last.
+    /// The CPU on which a thread runs or ran last.
     RunQueue(u32),
-    /// The status of a CPU. It follows from the states of the threads.
-    CpuStatus,
+    /// A CPU. Its value is its status, which follows from the states of the threads.
+    Cpu(u32),
+    /// The thread that runs on a CPU.
+    CurrentThread(u32),
 }
 
 impl Role {
     /// The type that its values must have.
     fn kind(self) -> Option<Kind> {
         match self {
-            // Without known states it is null, and another program may have any value there.
-            Role::Other | Role::Status(_) | Role::CpuStatus => None,
-            Role::Depth(_) | Role::Cpu(_) | Role::RunQueue(_) => Some(Kind::Int),
+            Role::Depth(_) | Role::CurrentThread(_) | Role::RunQueue(_) => Some(Kind::Int),
             Role::Level(..) => Some(Kind::Text),
+            // Without known states a status is null, and another program may have any value there.
+            _ => None,
         }
     }
 
     /// The type that its values have where no file says so.
     fn guess(self) -> Option<Kind> {
         match self {
-            Role::Status(_) | Role::CpuStatus => Some(Kind::Int),
+            Role::Thread(_) | Role::Cpu(_) => Some(Kind::Int),
             other => other.kind(),
         }
     }
@@ -96,11 +98,11 @@ struct TypeFile {
     kind: String,
 }
 
-/// An element of state.json.
+/// An element of state.json, whose value repeats what the history has.
 #[derive(Deserialize)]
 struct StateFile {
-    key: u32,
-    value: Value,
+    #[serde(rename = "key")]
+    _key: u32,
 }
 
 /// A node of the tree: a parent comes before its children.
@@ -135,9 +137,7 @@ impl Tree {
     ) -> Tree {
         let mut out = Tree::default();
         let types: Vec<TypeFile> = read_table(diagnostics, "types.json", types);
-        let types = types.into_iter();
-        let types = types.map(|one| (one.key, Kind::of_name(&one.kind)));
-        let kinds = by_key("types.json", types, most, diagnostics);
+        let kinds = kinds(types, most, diagnostics);
         let tree: TreeFile = read_table(diagnostics, "tree.json", tree);
         if tree.version.is_some_and(|version| version.major != 1) {
             diagnostics.add_in("tree.json", 0, "the version is not 1; it is read as if");
@@ -184,55 +184,70 @@ impl Tree {
     /// Brings keys, types and names together.
     fn settle(&mut self, kinds: Vec<Option<Kind>>, most: u32, diagnostics: &mut DiagnosticList) {
         let mut keys = Keys::new(kinds);
-        let mut places: Vec<NodeRole> = Vec::with_capacity(self.nodes.len());
+        let mut roles: Vec<Role> = Vec::with_capacity(self.nodes.len());
         let mut thread_of = HashMap::new();
-        let mut foreign = 0;
-        for (at, node) in self.nodes.iter().enumerate() {
-            let parent = if at == 0 {
-                None
-            } else {
-                places.get(node.parent)
+        let mut unused = 0;
+        for at in 0..self.nodes.len() {
+            let role = match at {
+                0 => Role::Root,
+                _ => self.role(roles[self.nodes[at].parent], at, &mut thread_of),
             };
-            let place = NodeRole::from_name(
-                parent.copied(),
-                &node.name,
-                &mut self.threads,
-                &mut thread_of,
-            );
-            places.push(place);
-            match node.key.filter(|&key| key < most) {
-                Some(key) => keys.assign(key as usize, at as u32, place.role()),
-                None => foreign += 1,
+            roles.push(role);
+            match self.nodes[at].key.filter(|&key| key < most) {
+                Some(key) => unused += u64::from(!keys.assign(key as usize, at as u32, role)),
+                None => unused += 1,
             }
         }
-        self.has_states_alone = has_states_alone(&places, self.threads.len());
-        let what = "attributes without a key that the history has";
-        left_out(diagnostics, "tree.json", foreign, what);
-        let what = "attributes with the key of another";
-        left_out(diagnostics, "tree.json", keys.doubled, what);
+        self.has_states_alone = vec![false; self.threads.len()];
+        for role in &roles {
+            if let Role::RunQueue(thread) = *role {
+                self.has_states_alone[thread as usize] = true;
+            }
+        }
+        // A call stack says more.
+        for role in &roles {
+            if let Role::Depth(thread) = *role {
+                self.has_states_alone[thread as usize] = false;
+            }
+        }
+        let what = "attributes without a key of their own that the history has";
+        left_out(diagnostics, "tree.json", unused, what);
         keys.fit(diagnostics);
         let kinds = keys.kinds.into_iter();
         self.kinds = kinds.map(Option::unwrap_or_default).collect();
         (self.roles, self.node_of) = (keys.roles, keys.node_of);
     }
-}
 
-/// For each thread, whether the history has only its states, and no calls.
-fn has_states_alone(places: &[NodeRole], threads: usize) -> Vec<bool> {
-    let mut alone = vec![false; threads];
-    let in_order = places.iter().filter_map(|place| match place {
-        NodeRole::RunQueue(thread) => Some((*thread, true)),
-        _ => None,
-    });
-    // A call stack says more.
-    let stacks = places.iter().filter_map(|place| match place {
-        NodeRole::Stack(thread) => Some((*thread, false)),
-        _ => None,
-    });
-    for (thread, is_alone) in in_order.chain(stacks) {
-        alone[thread as usize] = is_alone;
+    /// The meaning of a node inside another one.
+    fn role(&mut self, parent: Role, node: usize, thread_of: &mut HashMap<u64, u32>) -> Role {
+        let name = &*self.nodes[node].name;
+        // A number has one name, so no two attributes are of one thread.
+        let number = || {
+            name.parse()
+                .ok()
+                .filter(|number: &u64| number.to_string() == name)
+        };
+        let short = || number().and_then(|number| u32::try_from(number).ok());
+        let role = match (parent, name) {
+            (Role::Root, "Threads") => Some(Role::Threads),
+            (Role::Root, "CPUs") => Some(Role::Cpus),
+            (Role::Threads, _) => number().map(|id| {
+                Role::Thread(*thread_of.entry(id).or_insert_with(|| {
+                    self.threads.push(id);
+                    self.threads.len() as u32 - 1
+                }))
+            }),
+            (Role::Thread(thread), "CallStack") => Some(Role::Depth(thread)),
+            (Role::Thread(thread), "Current_cpu_rq") => Some(Role::RunQueue(thread)),
+            (Role::Depth(thread), _) => short()
+                .filter(|&level| level > 0)
+                .map(|level| Role::Level(thread, level)),
+            (Role::Cpus, _) => short().map(Role::Cpu),
+            (Role::Cpu(cpu), "Current_thread") => Some(Role::CurrentThread(cpu)),
+            _ => None,
+        };
+        role.unwrap_or_default()
     }
-    alone
 }
 
 /// The facts about each key, as far as they are read.
@@ -240,8 +255,6 @@ struct Keys {
     kinds: Vec<Option<Kind>>,
     roles: Vec<Role>,
     node_of: Vec<Option<u32>>,
-    /// Nodes whose key another node has, too.
-    doubled: u64,
 }
 
 impl Keys {
@@ -251,24 +264,21 @@ impl Keys {
             roles: vec![Role::Other; kinds.len()],
             node_of: vec![None; kinds.len()],
             kinds,
-            doubled: 0,
         }
     }
 
-    /// Gives a key to a node.
-    fn assign(&mut self, key: usize, node: u32, role: Role) {
+    /// Gives a key to a node. Returns false if another node has it, too.
+    fn assign(&mut self, key: usize, node: u32, role: Role) -> bool {
         let least = self.roles.len().max(key + 1);
         self.kinds.resize(least, None);
         self.roles.resize(least, Role::Other);
         self.node_of.resize(least, None);
-        if self.node_of[key].is_some() {
-            self.doubled += 1;
-            // The key whose values have the right type counts.
-            if self.kinds[key].is_none() || role.kind() != self.kinds[key] {
-                return;
-            }
+        let is_first = self.node_of[key].is_none();
+        // The node whose values have the right type counts.
+        if is_first || self.kinds[key].is_some() && role.kind() == self.kinds[key] {
+            (self.node_of[key], self.roles[key]) = (Some(node), role);
         }
-        (self.node_of[key], self.roles[key]) = (Some(node), role);
+        is_first
     }
 
     /// Gives a type to each key that has none. Takes the role from each key whose values don't fit it.
@@ -287,7 +297,7 @@ impl Keys {
                     *role = Role::Other;
                 }
             }
-            if matches!(role, Role::Status(_))
+            if matches!(role, Role::Thread(_))
                 && !matches!(kind, None | Some(Kind::Int | Kind::Any))
             {
                 *role = Role::Other;
@@ -305,64 +315,6 @@ impl Keys {
     }
 }
 
-/// Where in the tree a node is.
-#[derive(Clone, Copy, Debug)]
-enum NodeRole {
-    Root,
-    Threads,
-    Thread(u32),
-    Stack(u32),
-    Level(u32, u32),
-    Cpus,
-    Cpu(u32),
-    Current(u32),
-    RunQueue(u32),
-    Other,
-}
-
-impl NodeRole {
-    fn from_name(
-        parent: Option<NodeRole>,
-        name: &str,
-        threads: &mut Vec<u64>,
-        thread_of: &mut HashMap<u64, u32>,
-    ) -> NodeRole {
-        match (parent, name) {
-            (None, _) => NodeRole::Root,
-            (Some(NodeRole::Root), "Threads") => NodeRole::Threads,
-            (Some(NodeRole::Root), "CPUs") => NodeRole::Cpus,
-            (Some(NodeRole::Threads), id) => match id.parse() {
-                Ok(id) => NodeRole::Thread(*thread_of.entry(id).or_insert_with(|| {
-                    threads.push(id);
-                    threads.len() as u32 - 1
-                })),
-                Err(_) => NodeRole::Other,
-            },
-            (Some(NodeRole::Thread(thread)), "CallStack") => NodeRole::Stack(thread),
-            (Some(NodeRole::Thread(thread)), "Current_cpu_rq") => NodeRole::RunQueue(thread),
-            (Some(NodeRole::Stack(thread)), level) => match level.parse() {
-                Ok(level) if level > 0 => NodeRole::Level(thread, level),
-                _ => NodeRole::Other,
-            },
-            (Some(NodeRole::Cpus), cpu) => cpu.parse().map_or(NodeRole::Other, NodeRole::Cpu),
-            (Some(NodeRole::Cpu(cpu)), "Current_thread") => NodeRole::Current(cpu),
-            (Some(_), _) => NodeRole::Other,
-        }
-    }
-
-    fn role(self) -> Role {
-        match self {
-            NodeRole::Stack(thread) => Role::Depth(thread),
-            NodeRole::Level(thread, level) => Role::Level(thread, level),
-            NodeRole::Current(cpu) => Role::Cpu(cpu),
-            NodeRole::Thread(thread) => Role::Status(thread),
-            NodeRole::RunQueue(thread) => Role::RunQueue(thread),
-            NodeRole::Cpu(_) => Role::CpuStatus,
-            _ => Role::Other,
-        }
-    }
-}
-
 /// Reports elements that are left out.
 fn left_out(diagnostics: &mut DiagnosticList, file: &str, count: u64, what: &str) {
     if count > 0 {
@@ -370,65 +322,34 @@ fn left_out(diagnostics: &mut DiagnosticList, file: &str, count: u64, what: &str
     }
 }
 
-/// The values of keys below `most`, in the order of the keys. Of two elements with one key, the one in its
-/// place counts.
-fn by_key<T>(
-    file: &str,
-    elements: impl Iterator<Item = (u32, Option<T>)>,
-    most: u32,
-    diagnostics: &mut DiagnosticList,
-) -> Vec<Option<T>> {
-    let mut values: Vec<Option<T>> = Vec::new();
-    let (mut foreign, mut doubled) = (0, 0);
-    for (nth, (key, value)) in elements.enumerate() {
-        let Some(value) = value.filter(|_| key < most) else {
-            foreign += 1;
-            continue;
-        };
-        let key = key as usize;
-        if values.len() <= key {
-            values.resize_with(key + 1, || None);
-        }
-        doubled += u64::from(values[key].is_some());
-        if values[key].is_none() || nth == key {
-            values[key] = Some(value);
-        }
+/// Checks whether state.json has an element for each key.
+pub(super) fn check_state(bytes: Option<Vec<u8>>, keys: u32, diagnostics: &mut DiagnosticList) {
+    let elements: Vec<StateFile> = read_table(diagnostics, "state.json", bytes);
+    let count = elements.len();
+    if count > 0 && count != keys as usize {
+        let what = format!("{count} values, but there are {keys} keys");
+        diagnostics.add_in("state.json", 0, &what);
     }
-    let what = "elements without a key that the history has, or without a value";
-    left_out(diagnostics, file, foreign, what);
-    left_out(
-        diagnostics,
-        file,
-        doubled,
-        "elements with the key of another",
-    );
-    values
 }
 
-/// Reads state.json: the values of the first `keys` keys.
-pub(super) fn read_state(
-    bytes: Option<Vec<u8>>,
-    keys: u32,
-    diagnostics: &mut DiagnosticList,
-) -> Vec<Option<Value>> {
-    let elements: Vec<StateFile> = read_table(diagnostics, "state.json", bytes);
-    let elements = elements.into_iter();
-    let values = by_key(
-        "state.json",
-        elements.map(|one| (one.key, Some(one.value))),
-        keys,
-        diagnostics,
-    );
-    let missing = values
-        .iter()
-        .position(Option::is_none)
-        .unwrap_or(values.len());
-    if (1..keys as usize).contains(&missing) {
-        diagnostics.add_in(
-            "state.json",
-            0,
-            &format!("the value of key {missing} is missing"),
-        );
+/// The types of keys below `most`, in the order of the keys. Of two elements with one key, the one in its place counts.
+fn kinds(types: Vec<TypeFile>, most: u32, diagnostics: &mut DiagnosticList) -> Vec<Option<Kind>> {
+    let (mut kinds, mut unused) = (Vec::new(), 0);
+    for (nth, one) in types.iter().enumerate() {
+        let key = one.key as usize;
+        let Some(kind) = Kind::of_name(&one.kind).filter(|_| one.key < most) else {
+            unused += 1;
+            continue;
+        };
+        if kinds.len() <= key {
+            kinds.resize(key + 1, None);
+        }
+        unused += u64::from(kinds[key].is_some());
+        if kinds[key].is_none() || nth == key {
+            kinds[key] = Some(kind);
+        }
     }
-    values
+    let what = "elements without a type, or without a key of their own that the history has";
+    left_out(diagnostics, "types.json", unused, what);
+    kinds
 }

@@ -55,8 +55,6 @@ pub(super) struct TcstateWriter {
     losses: Losses,
     failed: Option<io::Error>,
     states: States,
-    /// Times from which all states were unknown.
-    anew: Vec<u64>,
 }
 
 impl TcstateWriter {
@@ -68,7 +66,6 @@ impl TcstateWriter {
             folder,
             scale: Scale::new(info.clock.frequency),
             states: States::new(&info.schedule),
-            anew: schedule::anew(info),
             info: TraceInfo {
                 functions: info.functions.clone(),
                 ..TraceInfo::clone(&info.without_lists())
@@ -222,10 +219,8 @@ impl TcstateWriter {
         Meta {
             start: Some(start),
             end: Some(end),
-            timestamp: Some(end),
             threads: threads.collect(),
             strings: strings.map(|((_, id), number)| (number, *id)).collect(),
-            anew: self.anew.clone(),
             info: self.info.clone(),
         }
     }

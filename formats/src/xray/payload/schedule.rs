@@ -283,6 +283,7 @@ mod tests {
             samples: samples.to_vec(),
             accounts: vec![account],
             modules: vec![module(3), module(0)],
+            is_complete: false,
         };
         let mut read = Schedule::default();
         let mut payloads = 0;
