@@ -67,7 +67,7 @@ fn a_name_is_a_class_with_typed_fields() {
         "\tname = \"app::accepted\";\n\tid = 14;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
          \t\tuint64_t _id;\n\t\tuint64_t _path_to_bytes;\n\
          \t\tstring { encoding = UTF8; } _path_to;\n\t};\n};\n",
-        "\tname = \"fdr:result\";\n\tid = 15;\n\tstream_id = 0;\n\tfields := struct {\n\
+        "\tname = \"result of app::run\";\n\tid = 15;\n\tstream_id = 0;\n\tfields := struct {\n\
          \t\tuint8_t _id;\n\t};\n};\n",
     ];
     assert_eq!(classes, wanted);

@@ -2,7 +2,7 @@
 //! reads heads of packets and the facts. Other programs' traces have neither names nor threads in one place, so it
 //! reads all their events. Keeps files, threads and functions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
@@ -77,7 +77,6 @@ pub(super) fn index(folder: &Path) -> Result<Index, Error> {
     };
     let mut indexer = Indexer {
         facts: Facts::default(),
-        shared: Vec::new(),
         start: None,
         diagnostics: DiagnosticList::default(),
         index: Index {
@@ -131,8 +130,6 @@ impl Stream {
 struct Indexer {
     index: Index,
     facts: Facts,
-    /// Per file: places of its threads.
-    shared: Vec<Vec<usize>>,
     start: Option<u64>,
     diagnostics: DiagnosticList,
 }
@@ -154,7 +151,6 @@ impl Indexer {
     }
 
     fn read(&mut self, file: usize, schema: &Schema, reader: &mut Reader<'_>) -> Result<(), Error> {
-        let mut threads = Threads::default();
         let mut sequence = None;
         loop {
             match reader.step()? {
@@ -175,7 +171,7 @@ impl Indexer {
                         .get(packet.stream)
                         .is_some_and(|stream| stream.facts);
                     if schema.ours && !facts {
-                        self.own_packet(file, &packet, &mut threads);
+                        self.own_packet(file, &packet);
                         reader.skip_packet();
                     }
                 }
@@ -194,8 +190,7 @@ impl Indexer {
                     }
                     self.start = Some(self.start.map_or(event.time, |start| start.min(event.time)));
                     let context = stream.map(|stream| stream.context).unwrap_or_default();
-                    let place = self.thread(file, class.thread, context, reader)?;
-                    threads.add(place);
+                    self.thread(file, class.thread, context, reader)?;
                     if let Kind::Entry { function, .. }
                     | Kind::Exit {
                         function: Some(function),
@@ -207,7 +202,6 @@ impl Indexer {
                 }
             }
         }
-        self.shared.push(threads.list);
         Ok(())
     }
 
@@ -220,30 +214,28 @@ impl Indexer {
         }
     }
 
-    fn own_packet(&mut self, file: usize, packet: &Packet, threads: &mut Threads) {
+    fn own_packet(&mut self, file: usize, packet: &Packet) {
         let id = ThreadId(packet.instance.unwrap_or(file as u64));
-        let place = *self.index.files[file]
-            .thread
-            .get_or_insert_with(|| self.facts.thread(id));
-        threads.add(place);
+        let thread = &mut self.index.files[file].thread;
+        thread.get_or_insert_with(|| self.facts.thread(id));
         if packet.content > packet.head || packet.cpu_seen == Some(true) {
             self.start = self.start.into_iter().chain(packet.begin).min();
         }
     }
 
-    /// The thread of an event, by its contexts, or by its file.
+    /// Adds the thread of an event, by its contexts, or by its file.
     fn thread(
         &mut self,
         file: usize,
         own: ThreadSlots,
         stream: ThreadSlots,
         reader: &mut Reader<'_>,
-    ) -> Result<usize, Error> {
+    ) -> Result<(), Error> {
         let Some(slot) = own.thread.or(stream.thread) else {
             let stream = &mut self.index.files[file];
             let name = &stream.name;
             let threads = &mut self.index.info.threads;
-            let place = stream.thread.get_or_insert_with(|| {
+            stream.thread.get_or_insert_with(|| {
                 threads.push(Thread {
                     id: ThreadId(file as u64 + 1),
                     name: name.clone(),
@@ -251,11 +243,11 @@ impl Indexer {
                 });
                 threads.len() - 1
             });
-            return Ok(*place);
+            return Ok(());
         };
         let id = reader.values.number(slot);
-        if let Some(place) = self.index.thread_of.get(&id) {
-            return Ok(*place);
+        if self.index.thread_of.contains_key(&id) {
+            return Ok(());
         }
         let process = own.process.or(stream.process);
         let process = process.map(|slot| reader.values.number(slot));
@@ -275,7 +267,7 @@ impl Indexer {
             name,
             ..Thread::default()
         });
-        Ok(threads.len() - 1)
+        Ok(())
     }
 
     fn function(&mut self, address: u64) {
@@ -286,7 +278,6 @@ impl Indexer {
     }
 
     fn finish(mut self) -> Index {
-        let files = self.index.files.len();
         if self.index.schema.ours {
             self.index.info.functions = self.facts.functions.into_values().collect();
             self.index.info.threads = self.facts.threads;
@@ -302,58 +293,30 @@ impl Indexer {
             functions.sort_by_key(|function| function.id);
         }
         self.index.info.start = self.start.map(Ticks);
-        self.index.lanes = lanes(&self.shared, self.index.info.threads.len());
-        debug_assert_eq!(self.shared.len(), files);
+        self.index.lanes = lanes(&self.index);
         self.index.diagnostics = self.diagnostics.finish();
         self.index
     }
 }
 
-/// Threads of a file, each once.
-#[derive(Default)]
-struct Threads {
-    list: Vec<usize>,
-    is_listed: Vec<bool>,
-}
-
-impl Threads {
-    fn add(&mut self, place: usize) {
-        if self.is_listed.len() <= place {
-            self.is_listed.resize(place + 1, false);
-        }
-        if !std::mem::replace(&mut self.is_listed[place], true) {
-            self.list.push(place);
-        }
+/// A lane for each thread, with its files. If events name their threads, any file may have any thread: then all files are
+/// one lane.
+fn lanes(index: &Index) -> Vec<Lane> {
+    if !index.thread_of.is_empty() {
+        return vec![Lane {
+            files: (0..index.files.len()).collect(),
+            thread: Some(0),
+        }];
     }
-}
-
-/// Files that share threads are one lane. Lanes are in the order of their first threads.
-fn lanes(shared: &[Vec<usize>], threads: usize) -> Vec<Lane> {
-    // The group of each thread: a thread points to a lower one, or to itself.
-    let mut group: Vec<usize> = (0..threads).collect();
-    fn root(group: &mut [usize], mut at: usize) -> usize {
-        while group[at] != at {
-            group[at] = group[group[at]];
-            at = group[at];
-        }
-        at
-    }
-    for threads in shared {
-        for pair in threads.windows(2) {
-            let (one, other) = (root(&mut group, pair[0]), root(&mut group, pair[1]));
-            group[one.max(other)] = one.min(other);
+    let lane = |thread| Lane {
+        files: Vec::new(),
+        thread: Some(thread),
+    };
+    let mut lanes: Vec<Lane> = (0..index.info.threads.len()).map(lane).collect();
+    for (place, file) in index.files.iter().enumerate() {
+        if let Some(lane) = file.thread.and_then(|thread| lanes.get_mut(thread)) {
+            lane.files.push(place);
         }
     }
-    let mut lanes: BTreeMap<usize, Lane> = BTreeMap::new();
-    for thread in 0..threads {
-        let lane = lanes.entry(root(&mut group, thread)).or_default();
-        lane.thread.get_or_insert(thread);
-    }
-    for (file, threads) in shared.iter().enumerate() {
-        if let Some(first) = threads.first() {
-            let lane = lanes.entry(root(&mut group, *first)).or_default();
-            lane.files.push(file);
-        }
-    }
-    lanes.into_values().collect()
+    lanes
 }

@@ -7,23 +7,23 @@
 //! | 0 | 9 | `fdr:thread_state` | u64 object, u64 holder, u64 ticks waited, u32 function of the holder, u8 state, u8 reason, u32 number of the name, string name |
 //! | 0 | 10 | `fdr:note` | u8 kind, u32 size, size bytes: a note that no other class holds |
 //! | 0 | 11 | `lttng_ust_cyg_profile:func_exit` | those of class 1, u64 task: the exit of a poll behind the note of its task |
-//! | 0 | 12 to 255 | the event's name, `fdr:arguments`, `fdr:result`, `fdr:error` | with bit 24 of the description: u64 span; then the fields |
+//! | 0 | 12 to 255 | the title of the notes | with bit 24 of the description: u64 span; then the fields |
 //! | 1 | 3 | `fdr:class` | u8 class, u64 description, u32 count, count u64 descriptions of fields |
 //! | 1 | 4 | `fdr:name` | u32 id, u32 line, u8 what it stands for, text name, text file |
 //!
 //! The bits of the two kinds of descriptions are those of [`note_class`](crate::note_class).
 //!
-//! A number or an address is a u64, i64 or f64, and a truth value is a u8. A text is UTF-8 with a zero behind it. If
-//! the text was cut, a u64 in front has the size of the whole text. Bytes, and a text that is no UTF-8 or has a zero
-//! inside, are: u32 number of the bytes that follow here, u64 number of all bytes, the bytes.
+//! A number or an address is a u64, i64 or f64, and a truth value is a u8. A text is UTF-8 with a zero behind it. Bytes,
+//! and a text that is no UTF-8 or has a zero inside, are: u32 number of the bytes that follow, the bytes. If a text was
+//! cut, a u64 in front has the size of the whole text.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::record::{CLASS, NAME, NOTE, POLL_EXIT, TASK, THREAD_STATE, plain};
-use crate::model::{FunctionId, TraceInfo};
-use crate::note_class::{NoteClass, describe, field_name, is_cut, is_string, kind, numbers, place};
-use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT, task_state};
+use crate::note_class::{FIELD_NAME, NoteClass, Type, numbers};
+use crate::note_values::{NoteNames, NoteValues, Value, body_alone, split};
+use crate::notes::{Note, NoteKind, task_state};
 
 /// The first class that has a description.
 const FIRST: u8 = 12;
@@ -109,19 +109,15 @@ const EVENT_NAME: usize = 256;
 
 impl NoteClass {
     /// The class in the metadata.
-    fn text(&self, id: u8, info: &TraceInfo) -> String {
-        let name = match (self.kind(), self.fields.first()) {
-            (Some(NoteKind::Arguments), field) => match field.map(|field| place(*field)) {
-                Some(RESULT) => "fdr:result".to_owned(),
-                Some(ERROR) => "fdr:error".to_owned(),
-                _ => "fdr:arguments".to_owned(),
-            },
-            _ => event_name(info, (self.event >> 32) as u32),
-        };
+    fn text(&self, id: u8, names: &NoteNames) -> String {
+        // The names of classes of our own, and of calls, are not for events.
+        let name = plain(&self.title(names), EVENT_NAME);
+        let is_taken = name.starts_with("fdr:") || name.starts_with("lttng_ust");
+        let before = if is_taken { "_" } else { "" };
         let mut text =
-            format!("\nevent {{\n\tname = \"{name}\";\n\tid = {id};\n\tstream_id = 0;\n");
+            format!("\nevent {{\n\tname = \"{before}{name}\";\n\tid = {id};\n\tstream_id = 0;\n");
         // LTTng's numbers: TRACE_DEBUG_LINE, DEBUG, INFO, WARNING, ERR.
-        let level = match self.event >> 16 & 0xFF {
+        let level = match self.level() {
             1 => 13,
             2 => 14,
             3 => 6,
@@ -133,53 +129,25 @@ impl NoteClass {
             let _ = writeln!(text, "\tloglevel = {level};");
         }
         text.push_str("\tfields := struct {\n");
-        let mut taken = BTreeSet::new();
-        if self.has_span() {
-            taken.insert("span_id".to_owned());
-            text.push_str("\t\tuint64_t _span_id;\n");
-        }
-        for &field in &self.fields {
-            let name = field_name(name_of(info, field as u32), &mut taken);
-            let _ = match kind(field) {
-                0 => writeln!(text, "\t\tuint64_t _{name};"),
-                1 => writeln!(text, "\t\tint64_t _{name};"),
-                2 => writeln!(text, "\t\tfloat64_t _{name};"),
-                3 => writeln!(text, "\t\tuint8_t _{name};"),
-                6 => writeln!(text, "\t\tvalue_t _{name};"),
-                _ => {
-                    if !is_string(field) {
-                        let _ = writeln!(text, "\t\tuint32_t __{name}_length;");
-                    }
-                    if is_cut(field) {
-                        let _ = writeln!(text, "\t\tuint64_t _{name}_bytes;");
-                    }
-                    match is_string(field) {
-                        true => writeln!(text, "\t\tstring {{ encoding = UTF8; }} _{name};"),
-                        false => writeln!(text, "\t\tbyte_t _{name}[ __{name}_length ];"),
-                    }
+        let types = self.types().unwrap_or_default();
+        for (name, of) in self.names(names, FIELD_NAME, &[]).iter().zip(types) {
+            let kind = match of {
+                Type::Unsigned => "uint64_t",
+                Type::Signed => "int64_t",
+                Type::Float => "float64_t",
+                Type::Truth => "uint8_t",
+                Type::Address => "value_t",
+                Type::Text => "string { encoding = UTF8; }",
+                Type::Bytes => {
+                    let _ = writeln!(text, "\t\tuint32_t __{name}_length;");
+                    let _ = writeln!(text, "\t\tbyte_t _{name}[ __{name}_length ];");
+                    continue;
                 }
             };
+            let _ = writeln!(text, "\t\t{kind} _{name};");
         }
         text.push_str("\t};\n};\n");
         text
-    }
-}
-
-fn name_of(info: &TraceInfo, id: u32) -> &str {
-    let id = FunctionId(id);
-    let known = info.function(id);
-    // Functions that came later are not in order.
-    let known = known.or_else(|| info.functions.iter().find(|function| function.id == id));
-    known.map_or("", |function| &function.name)
-}
-
-/// An event's name in the metadata. The names of classes of our own, and of calls, are not for events.
-fn event_name(info: &TraceInfo, id: u32) -> String {
-    let name = plain(name_of(info, id), EVENT_NAME);
-    match name.as_str() {
-        "" => format!("#{id}"),
-        own if own.starts_with("fdr:") || own.starts_with("lttng_ust") => format!("_{name}"),
-        _ => name,
     }
 }
 
@@ -187,6 +155,8 @@ fn event_name(info: &TraceInfo, id: u32) -> String {
 #[derive(Clone, Debug, Default)]
 pub(super) struct NoteClasses {
     ids: BTreeMap<NoteClass, u8>,
+    /// The names of the trace.
+    pub(super) names: NoteNames,
     /// Classes that no fact has described yet.
     pub(super) undescribed: Vec<(u8, NoteClass)>,
     /// Their texts in the metadata.
@@ -206,39 +176,65 @@ impl NoteClasses {
         self.is_used = true;
     }
 
-    /// The class of a note, and its fields. `body` is the note's.
-    pub(super) fn put(
-        &mut self,
-        kind: NoteKind,
-        body: &[u8],
-        info: &TraceInfo,
-        out: &mut Vec<u8>,
-    ) -> u8 {
+    /// Adds the fields of a note. Returns its class.
+    pub(super) fn put(&mut self, kind: NoteKind, body: &[u8], out: &mut Vec<u8>) -> u8 {
         self.begin();
-        let note = Note::decode(kind, body);
-        let class = note.as_ref().and_then(|note| self.class(note, info));
-        match (note, class) {
-            (Some(note), Some(class)) => {
-                put(&note, info, out);
-                class
+        let mut note = split(kind, body);
+        let class = self.class(&note.class).unwrap_or_else(|| {
+            note = body_alone(kind, body);
+            NOTE
+        });
+        match class {
+            NOTE => out.push(kind as u8),
+            TASK | THREAD_STATE => return self.put_numbers(kind, &note, out),
+            _ => {}
+        }
+        let types = note.class.types().unwrap_or_default();
+        for (value, of) in note.values.iter().zip(types) {
+            match value {
+                Value::Unsigned(truth) if of == Type::Truth => out.push((*truth == 1).into()),
+                Value::Unsigned(number) => out.extend(number.to_le_bytes()),
+                Value::Signed(number) => out.extend(number.to_le_bytes()),
+                Value::Float(number) => out.extend(number.to_le_bytes()),
+                Value::Text(text) => {
+                    out.extend_from_slice(text.as_bytes());
+                    out.push(0);
+                }
+                Value::Bytes(bytes) => {
+                    out.extend((bytes.len() as u32).to_le_bytes());
+                    out.extend_from_slice(bytes);
+                }
             }
-            _ => {
-                out.push(kind as u8);
-                out.extend((body.len() as u32).to_le_bytes());
-                out.extend_from_slice(body);
-                NOTE
+        }
+        class
+    }
+
+    /// The fields of a note that has numbers, and its name.
+    fn put_numbers(&self, kind: NoteKind, note: &NoteValues<'_>, out: &mut Vec<u8>) -> u8 {
+        for (value, number) in note.values.iter().zip(numbers(kind)) {
+            if let Value::Unsigned(value) = value {
+                out.extend_from_slice(&value.to_le_bytes()[..number.size]);
             }
+        }
+        let name = note.class.name();
+        out.extend(name.to_le_bytes());
+        out.extend_from_slice(plain(self.names.get(name), EVENT_NAME).as_bytes());
+        out.push(0);
+        match kind {
+            NoteKind::Task => TASK,
+            _ => THREAD_STATE,
         }
     }
 
-    fn class(&mut self, note: &Note<'_>, info: &TraceInfo) -> Option<u8> {
-        match note.kind() {
-            NoteKind::Task => return Some(TASK),
-            NoteKind::ThreadState => return Some(THREAD_STATE),
-            NoteKind::Event | NoteKind::Arguments => {}
+    /// The number of a class. `None`: there are too many.
+    fn class(&mut self, class: &NoteClass) -> Option<u8> {
+        match class.kind() {
+            _ if class.is_body() => return Some(NOTE),
+            Some(NoteKind::Task) => return Some(TASK),
+            Some(NoteKind::ThreadState) => return Some(THREAD_STATE),
+            _ => {}
         }
-        let class = NoteClass::from_note(note)?;
-        if let Some(&id) = self.ids.get(&class) {
+        if let Some(&id) = self.ids.get(class) {
             return Some(id);
         }
         let next = usize::from(FIRST) + self.ids.len();
@@ -246,9 +242,9 @@ impl NoteClasses {
             self.classless += 1;
             return None;
         };
-        self.text.push_str(&class.text(id, info));
+        self.text.push_str(&class.text(id, &self.names));
         self.undescribed.push((id, class.clone()));
-        self.ids.insert(class, id);
+        self.ids.insert(class.clone(), id);
         self.is_metadata_old = true;
         Some(id)
     }
@@ -262,51 +258,4 @@ pub(super) fn polled(kind: NoteKind, body: &[u8]) -> Option<(u64, u32)> {
         } => (state != task_state::DROPPED).then_some((task, name)),
         _ => None,
     }
-}
-
-/// The fields of a note.
-fn put(note: &Note<'_>, info: &TraceInfo, out: &mut Vec<u8>) {
-    match note {
-        Note::Event { span, fields, .. } => {
-            if *span != 0 {
-                out.extend(span.to_le_bytes());
-            }
-            fields.iter().for_each(|field| put_field(field, out));
-        }
-        Note::Arguments { fields, .. } => fields.iter().for_each(|field| put_field(field, out)),
-        Note::Task { .. } | Note::ThreadState { .. } => {
-            for (value, number) in note.numbers().iter().zip(numbers(note.kind())) {
-                out.extend_from_slice(&value.to_le_bytes()[..number.size]);
-            }
-            out.extend(note.name().to_le_bytes());
-            out.extend_from_slice(plain(name_of(info, note.name()), EVENT_NAME).as_bytes());
-            out.push(0);
-        }
-    }
-}
-
-fn put_field(field: &Field<'_>, out: &mut Vec<u8>) {
-    let number = match field.value {
-        FieldValue::Unsigned(number) | FieldValue::Address(number) => number,
-        FieldValue::Signed(number) => number as u64,
-        FieldValue::Float(number) => number.to_bits(),
-        FieldValue::Truth(truth) => return out.push(truth.into()),
-        FieldValue::Text(text, whole) | FieldValue::Bytes(text, whole) => {
-            let is_string = describe(field).is_some_and(is_string);
-            if !is_string {
-                out.extend((text.len() as u32).to_le_bytes());
-            }
-            if whole != text.len() as u64 {
-                out.extend(whole.to_le_bytes());
-            }
-            out.extend_from_slice(text);
-            if is_string {
-                out.push(0);
-            }
-            return;
-        }
-        // Such a note has no class.
-        FieldValue::Other(..) => return,
-    };
-    out.extend(number.to_le_bytes());
 }

@@ -5,8 +5,8 @@ use std::io;
 
 use super::schema::{Event as Class, Kind};
 use super::stream::Reader;
-use super::types::{Field as Typed, Node, Slot};
-use crate::note_class::{NoteClass, is_cut, is_string, kind, numbers};
+use super::types::{Integer, Node, Slot};
+use crate::note_class::{NoteClass, Type, numbers};
 use crate::note_values::{Value, join};
 use crate::notes::{Note, NoteKind};
 
@@ -35,52 +35,41 @@ pub(super) fn note(class: &Class, classes: &Classes, reader: &mut Reader<'_>) ->
 
 /// The note in an event of a described class.
 fn described(class: &NoteClass, fields: &Node, reader: &mut Reader<'_>) -> NoteResult {
-    let has_fields = matches!(
-        class.kind(),
-        Some(NoteKind::Event | NoteKind::Arguments) if !class.is_body()
-    );
-    Ok(match has_fields {
-        true => values(class, fields, reader)?.and_then(|values| join(class, &values)),
-        false => None,
-    })
-}
-
-/// The values of such an event, in their order. `None`: it has no such values.
-fn values(
-    class: &NoteClass,
-    fields: &Node,
-    reader: &mut Reader<'_>,
-) -> io::Result<Option<Vec<Value<'static>>>> {
+    let is_known = !class.is_body() && class.kind().is_some_and(|kind| numbers(kind).is_empty());
+    let Some(types) = class.types().filter(|_| is_known) else {
+        return Ok(None);
+    };
     let mut nodes = fields.fields().iter();
     let mut values = Vec::new();
-    if class.first_field() > 0 {
-        values.push(next(&mut nodes, reader).map(Value::Unsigned));
-    }
-    for &field in &class.fields {
-        if !matches!(kind(field), 4 | 5) {
-            let number = next(&mut nodes, reader);
-            values.push(number.map(|number| match kind(field) {
-                1 => Value::Signed(number as i64),
-                2 => Value::Float(f64::from_bits(number)),
-                3 => Value::Unsigned((number != 0).into()),
-                _ => Value::Unsigned(number),
-            }));
-            continue;
+    for of in types {
+        if of == Type::Bytes {
+            // Their number.
+            nodes.next();
         }
-        if !is_string(field) && next(&mut nodes, reader).is_none() {
-            return Ok(None);
-        }
-        if is_cut(field) {
-            values.push(next(&mut nodes, reader).map(Value::Unsigned));
-        }
-        values.push(match nodes.next().map(|field| &field.node) {
-            Some(Node::Row { slot, .. } | Node::Text(slot)) => {
-                Some(Value::Bytes(reader.row(*slot)?.to_vec().into()))
+        values.push(match (of, nodes.next().map(|field| &field.node)) {
+            (Type::Text | Type::Bytes, Some(Node::Row { slot, .. } | Node::Text(slot))) => {
+                Value::Bytes(reader.row(*slot)?.to_vec().into())
             }
-            _ => None,
+            (
+                _,
+                Some(
+                    Node::Integer(Integer { slot, .. })
+                    | Node::Enum(Integer { slot, .. }, _)
+                    | Node::Float { slot, .. },
+                ),
+            ) => {
+                let number = reader.values.number(*slot);
+                match of {
+                    Type::Signed => Value::Signed(number as i64),
+                    Type::Float => Value::Float(f64::from_bits(number)),
+                    Type::Truth => Value::Unsigned((number != 0).into()),
+                    _ => Value::Unsigned(number),
+                }
+            }
+            _ => return Ok(None),
         });
     }
-    Ok(values.into_iter().collect())
+    Ok(join(class, &values))
 }
 
 /// The note in an event of one of the classes that every trace with notes has.
@@ -105,14 +94,4 @@ fn raw(kind: Slot, data: Slot, reader: &mut Reader<'_>) -> NoteResult {
     let body = reader.row(data)?.to_vec();
     let is_note = kind.filter(|&kind| Note::decode(kind, &body).is_some());
     Ok(is_note.map(|kind| (kind, body)))
-}
-
-/// The number in the next field.
-fn next(nodes: &mut std::slice::Iter<'_, Typed>, reader: &Reader<'_>) -> Option<u64> {
-    match nodes.next()?.node {
-        Node::Integer(integer) | Node::Enum(integer, _) => Some(integer.slot),
-        Node::Float { slot, .. } => Some(slot),
-        _ => None,
-    }
-    .map(|slot| reader.values.number(slot))
 }

@@ -66,6 +66,9 @@ impl CtfWriter {
         let uuid = metadata::uuid(info);
         let folder = Folder::new(folder);
         let mut notes = NoteClasses::default();
+        for function in &info.functions {
+            notes.names.add(function);
+        }
         if info.called().count() < info.functions.len() {
             notes.begin();
         }
@@ -214,7 +217,7 @@ impl CtfWriter {
         };
         let mut fields = Vec::new();
         let body = &in_nanos(kind, body, self.info.clock.frequency);
-        let class = self.notes.put(kind, body, &self.info, &mut fields);
+        let class = self.notes.put(kind, body, &mut fields);
         encoder.note(time, class, &fields, &mut self.times, &mut self.cut);
         if let Some(poll) = polled(kind, body) {
             encoder.polled(poll);
