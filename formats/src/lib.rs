@@ -60,6 +60,7 @@ mod escaped;
 mod facts;
 pub mod filter;
 mod format;
+mod function_numbers;
 #[cfg(feature = "read")]
 #[doc = include_str!("../GUIDE.md")]
 pub mod guide {}

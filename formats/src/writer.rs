@@ -151,14 +151,59 @@ impl Output {
     }
 }
 
-/// Returns the first error of a writer, if there was one. The error is kept, and further calls return it again.
-pub(crate) fn return_first_error(first: &mut Option<io::Error>) -> io::Result<()> {
-    let Some(error) = first.take() else {
-        return Ok(());
-    };
-    // `io::Error` can't be cloned.
-    *first = Some(io::Error::new(error.kind(), format!("{error}")));
-    Err(error)
+/// Bytes on their way to a stream. The first error is kept, and all bytes after it are dropped.
+pub(crate) struct BufferedOutput<W: Write> {
+    out: W,
+    pub(crate) bytes: Vec<u8>,
+    failed: Option<io::Error>,
+}
+
+impl<W: Write> BufferedOutput<W> {
+    /// Bytes that are collected before they are written.
+    const SIZE: usize = 64 * 1024;
+
+    pub(crate) fn new(out: W) -> BufferedOutput<W> {
+        BufferedOutput {
+            out,
+            bytes: Vec::with_capacity(2 * Self::SIZE),
+            failed: None,
+        }
+    }
+
+    /// Writes the collected bytes, if they are many.
+    #[inline]
+    pub(crate) fn settle(&mut self) {
+        if self.bytes.len() >= Self::SIZE {
+            self.write();
+        }
+    }
+
+    #[cold]
+    fn write(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(&self.bytes).err();
+        }
+        self.bytes.clear();
+        // After a large payload.
+        self.bytes.shrink_to(4 * Self::SIZE);
+    }
+
+    /// Writes all bytes.
+    ///
+    /// # Errors
+    /// The first error, of now or before. Further calls return it again.
+    pub(crate) fn flush(&mut self) -> Result<(), Error> {
+        self.write();
+        if self.failed.is_none() {
+            self.failed = self.out.flush().err();
+        }
+        let Some(error) = self.failed.take() else {
+            return Ok(());
+        };
+        // `io::Error` can't be cloned.
+        self.failed = Some(io::Error::new(error.kind(), format!("{error}")));
+        Err(error.into())
+    }
 }
 
 fn unfit(kind: &str) -> io::Error {
@@ -172,13 +217,13 @@ mod tests {
 
     #[test]
     fn errors_are_returned_on_every_call() {
-        let mut kept = None;
-        assert!(return_first_error(&mut kept).is_ok());
-        kept = Some(io::Error::new(io::ErrorKind::StorageFull, "no space"));
+        let full = std::fs::File::options().write(true).open("/dev/full");
+        let mut output = BufferedOutput::new(full.expect("a device that is full"));
+        assert!(output.flush().is_ok());
+        output.bytes.push(7);
         for _ in 0..3 {
-            let error = return_first_error(&mut kept).expect_err("the error that is kept");
-            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-            assert_eq!(error.to_string(), "no space");
+            let error = output.flush().expect_err("the error that is kept");
+            assert!(error.to_string().contains("No space left"), "{error}");
         }
     }
 }

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use super::decoder_state::{GAP, RECORDS_PER_EVENT};
 use super::facts::{self, Meaning, OwnEvent, Payload};
 use super::index::Index;
-use super::names::Renumbered;
 use super::notes::NoteAttributes;
 use super::record::{Attribute, Event, MAX_PAYLOAD, Value};
 use super::scan::Packets;
 use crate::bytes::ReadAt;
 use crate::edges::{Details, Item, ItemContent};
 use crate::error::Error;
+use crate::function_numbers::FunctionNumbers;
 use crate::model::{CpuId, Mark, NoteKind, Ticks};
 use crate::sink::Sink;
 
@@ -19,7 +19,7 @@ use crate::sink::Sink;
 pub(super) struct Attributes<'a> {
     packets: Packets<'a>,
     ours: Option<u64>,
-    renumbered: &'a Renumbered,
+    renumbered: &'a FunctionNumbers,
     text: String,
 }
 
@@ -106,7 +106,10 @@ impl<'a> Attributes<'a> {
             let next = offset.saturating_add(size);
             self.further(next, key, |event| gathered.add(event, true))?;
         }
-        Ok(gathered.note(|number| self.renumbered.id(offset, number)))
+        Ok(gathered.note(|number| {
+            let function = self.renumbered.at(offset, number.into());
+            function.map_or(number, |function| function.0)
+        }))
     }
 
     /// Gives the `fdr:more` events of the event `key` that stand here, as long as `take` wants more.

@@ -4,19 +4,19 @@
 use std::io;
 
 use super::decoder_state::{DecoderState, Epochs};
-use super::names::Renumbered;
 use super::record;
 use super::scan::Walker;
 use crate::bytes::ReadAt;
 use crate::edges::{LaneCounter, Plan, Planner};
 use crate::error::{Diagnostic, Error};
+use crate::function_numbers::FunctionNumbers;
 use crate::model::{Ticks, TraceInfo};
 
 /// A file, indexed.
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) info: TraceInfo,
-    pub(super) renumbered: Renumbered,
+    pub(super) renumbered: FunctionNumbers,
     pub(super) plan: Plan,
     /// The state with which the second pass begins.
     pub(super) epochs: Epochs,
@@ -82,7 +82,7 @@ fn lanes(bytes: &dyn ReadAt, epochs: Epochs, plan: &Plan) -> Result<Vec<usize>, 
     counter.finish()
 }
 
-fn info(state: DecoderState) -> (TraceInfo, Renumbered) {
+fn info(state: DecoderState) -> (TraceInfo, FunctionNumbers) {
     let mut info = state.trace.unwrap_or_default();
     let epoch = state.epochs.base.map(|epoch| (Ticks(0), epoch));
     info.clock.anchor = info.clock.anchor.or(epoch);

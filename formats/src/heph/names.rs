@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::facts::{self, FunctionFacts, ThreadFacts};
 use super::rows;
+use crate::function_numbers::FunctionNumbers;
 use crate::model::{Function, FunctionId, FunctionKind, Thread, ThreadId};
 use crate::text;
 
@@ -36,21 +37,8 @@ pub(super) struct Names {
     /// The function that a number means at the present place of the file.
     by_number: HashMap<u32, FunctionId>,
     used_numbers: u32,
-    renumbered: Renumbered,
-}
-
-/// The numbers of functions in the file that mean another id here: from which byte on, and which.
-#[derive(Debug, Default)]
-pub(super) struct Renumbered(HashMap<u32, Vec<(u64, FunctionId)>>);
-
-impl Renumbered {
-    /// The id of a number that stands at that place.
-    pub(super) fn id(&self, offset: u64, number: u32) -> u32 {
-        let changes = self.0.get(&number).map_or(&[][..], Vec::as_slice);
-        let before = changes.partition_point(|&(from, _)| from < offset);
-        let last = before.checked_sub(1).and_then(|last| changes.get(last));
-        last.map_or(number, |&(_, id)| id.0)
-    }
+    /// The numbers of functions in the file that mean another id here.
+    renumbered: FunctionNumbers,
 }
 
 impl Names {
@@ -134,8 +122,7 @@ impl Names {
             .unwrap_or(FunctionId(number))
             != id
         {
-            let changes = self.renumbered.0.entry(number).or_default();
-            changes.push((offset, id));
+            self.renumbered.change(offset, number.into(), id);
         }
         if !name.is_empty() && kind == FunctionKind::Calls {
             self.by_name.entry(name.as_bytes().into()).or_insert(id);
@@ -179,7 +166,7 @@ impl Names {
     }
 
     /// The functions that have a name or a place, sorted by id.
-    pub(super) fn finish(self) -> (Vec<Function>, Renumbered) {
+    pub(super) fn finish(self) -> (Vec<Function>, FunctionNumbers) {
         let known = self
             .entries
             .into_values()

@@ -3,7 +3,7 @@
 //! Unix time. Our own events hold what the document has no packet for (see `facts`). Memory is the open
 //! calls, the functions and the threads.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use super::encoder_state::EncoderState;
 use super::tables::Untimed;
@@ -11,49 +11,11 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Edge, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
-use crate::writer::{Writer, return_first_error};
-
-/// Bytes that are collected before they are written.
-const BUFFER: usize = 64 * 1024;
-
-/// Where packets go.
-struct Out<W: Write> {
-    out: W,
-    buffer: Vec<u8>,
-    failed: Option<io::Error>,
-}
-
-impl<W: Write> Out<W> {
-    /// Writes the collected bytes, if they are many.
-    #[inline]
-    fn settle(&mut self) {
-        if self.buffer.len() >= BUFFER {
-            self.write();
-        }
-    }
-
-    #[cold]
-    fn write(&mut self) {
-        if self.failed.is_none() {
-            self.failed = self.out.write_all(&self.buffer).err();
-        }
-        self.buffer.clear();
-        // After a large payload.
-        self.buffer.shrink_to(4 * BUFFER);
-    }
-
-    fn flush(&mut self) -> Result<(), Error> {
-        self.write();
-        if self.failed.is_none() {
-            self.failed = self.out.flush().err();
-        }
-        Ok(return_first_error(&mut self.failed)?)
-    }
-}
+use crate::writer::{BufferedOutput, Writer};
 
 /// A sink that writes a Heph trace, front to back.
 pub struct HephWriter<W: Write> {
-    out: Out<W>,
+    out: BufferedOutput<W>,
     state: EncoderState,
     spans: Spans,
     /// The thread of the next events.
@@ -63,16 +25,11 @@ pub struct HephWriter<W: Write> {
 impl<W: Write> HephWriter<W> {
     /// Begins with the epoch, and with the facts in `info` about trace, clock and functions.
     pub fn new(out: W, info: &TraceInfo) -> HephWriter<W> {
-        let buffer = Vec::with_capacity(BUFFER);
-        let mut out = Out {
-            out,
-            buffer,
-            failed: None,
-        };
+        let mut out = BufferedOutput::new(out);
         let mut state = EncoderState::new(info);
-        state.begin(&mut out.buffer);
+        state.begin(&mut out.bytes);
         for function in &info.functions {
-            state.function(function, &mut out.buffer);
+            state.function(function, &mut out.bytes);
             out.settle();
         }
         HephWriter {
@@ -94,11 +51,11 @@ impl<W: Write> HephWriter<W> {
         let end = state.end();
         spans.finish(end, &mut |thread, span| {
             if let Some(index) = state.threads.position(thread) {
-                state.span(index, span, &mut out.buffer);
+                state.span(index, span, &mut out.bytes);
                 out.settle();
             }
         });
-        state.finish(&mut out.buffer);
+        state.finish(&mut out.bytes);
         spans.losses(&mut state.losses);
         state.notes();
         self.out.flush()?;
@@ -109,7 +66,7 @@ impl<W: Write> HephWriter<W> {
 impl<W: Write> Sink for HephWriter<W> {
     fn thread(&mut self, thread: &Thread) {
         self.spans.thread(thread.id);
-        self.now = Some(self.state.thread(thread, &mut self.out.buffer));
+        self.now = Some(self.state.thread(thread, &mut self.out.bytes));
         self.out.settle();
     }
 
@@ -124,7 +81,7 @@ impl<W: Write> Sink for HephWriter<W> {
             return;
         };
         if let Some(call) = calls.first() {
-            state.arrive(*index, call.time, &mut out.buffer);
+            state.arrive(*index, call.time, &mut out.bytes);
         }
         for call in calls {
             // Times are in ns already. Calls that begin in the same ns are held, so that their parent
@@ -135,7 +92,7 @@ impl<W: Write> Sink for HephWriter<W> {
                 Edge::Exit | Edge::TailExit => 0,
             };
             spans.call_in_row(&Call { time, ..*call }, row, &mut |span| {
-                state.span(*index, span, &mut out.buffer);
+                state.span(*index, span, &mut out.bytes);
                 out.settle();
             });
         }
@@ -155,32 +112,32 @@ impl<W: Write> Sink for HephWriter<W> {
             }
             Mark::Wall { seconds, micros } => {
                 let mark = Untimed::Wall { seconds, micros };
-                self.state.mark(index, mark, &mut self.out.buffer);
+                self.state.mark(index, mark, &mut self.out.bytes);
             }
             Mark::Lost { records } => {
                 self.spans.lost();
                 let mark = Untimed::Lost { records };
-                self.state.mark(index, mark, &mut self.out.buffer);
+                self.state.mark(index, mark, &mut self.out.bytes);
             }
             Mark::Break { .. } => {
                 // As `Mark::missing` reads it.
                 let mark = Untimed::Lost { records: 0 };
-                self.state.mark(index, mark, &mut self.out.buffer);
+                self.state.mark(index, mark, &mut self.out.bytes);
             }
             #[cfg(feature = "read")]
             Mark::Note { time, kind, body } => {
                 self.state
-                    .note(index, time, kind, body, &mut self.out.buffer);
+                    .note(index, time, kind, body, &mut self.out.bytes);
             }
             Mark::Custom { time, cpu, data } => {
                 let cpu = cpu.map(|cpu| ("cpu", cpu.0.into()));
                 self.state
-                    .payload(index, time, cpu, data, false, &mut self.out.buffer);
+                    .payload(index, time, cpu, data, false, &mut self.out.bytes);
             }
             Mark::Typed { time, kind, data } => {
                 let kind = Some(("kind", kind.into()));
                 self.state
-                    .payload(index, time, kind, data, true, &mut self.out.buffer);
+                    .payload(index, time, kind, data, true, &mut self.out.bytes);
             }
             _ => self.state.losses.add_left_out(mark),
         }
@@ -193,7 +150,7 @@ impl<W: Write> Sink for HephWriter<W> {
 impl<W: Write + Send> Writer for HephWriter<W> {
     fn functions(&mut self, more: &[Function]) {
         for function in more {
-            self.state.function(function, &mut self.out.buffer);
+            self.state.function(function, &mut self.out.bytes);
             self.out.settle();
         }
     }
@@ -208,7 +165,7 @@ impl<W: Write + Send> Writer for HephWriter<W> {
     }
 
     fn end(&mut self, end: Ticks) {
-        self.state.ends(end, &mut self.out.buffer);
+        self.state.ends(end, &mut self.out.bytes);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

@@ -4,7 +4,7 @@
 //! The records that describe the trace, a thread or a function, and the marks, are encoded here too. Their functions
 //! are pure.
 
-use std::io::{self, Write};
+use std::io::Write;
 
 use super::klass::{self, KLASSES, MAX_ARGUMENTS, TRACE_BITS, TRACE_NAMES, known, of_call};
 use super::names::label_of;
@@ -19,15 +19,11 @@ use crate::number_map::NumberMap;
 use crate::sink::Losses;
 use crate::spans::Span;
 use crate::text;
-use crate::writer::return_first_error;
-
-/// Bytes that are handed over at a time.
-const CHUNK: usize = 128 * 1024;
+use crate::writer::BufferedOutput;
 
 /// The bytes on their way out.
 pub(super) struct EncoderState<W: Write> {
-    out: W,
-    pub(super) buffer: Vec<u8>,
+    pub(super) out: BufferedOutput<W>,
     pub(super) encoder: Encoder,
     /// All klasses and functions so far, for a late reader.
     pub(super) preamble: Vec<u8>,
@@ -38,15 +34,13 @@ pub(super) struct EncoderState<W: Write> {
     #[cfg(feature = "read")]
     notes: super::notes::Klasses,
     pub(super) losses: Losses,
-    failed: Option<io::Error>,
 }
 
 impl<W: Write> EncoderState<W> {
     /// Begins a stream: byte order, klasses, the facts of the trace, and its functions.
     pub(super) fn new(out: W, order: ByteOrder, info: &TraceInfo) -> EncoderState<W> {
         let mut state = EncoderState {
-            out,
-            buffer: Vec::with_capacity(2 * CHUNK),
+            out: BufferedOutput::new(out),
             encoder: Encoder { order, number: 0 },
             preamble: endianness(order).to_vec(),
             mapped: NumberMap::default(),
@@ -54,14 +48,13 @@ impl<W: Write> EncoderState<W> {
             #[cfg(feature = "read")]
             notes: super::notes::Klasses::default(),
             losses: Losses::default(),
-            failed: None,
         };
         state.encoder.klasses(&mut state.preamble);
         state.encoder.trace(&mut state.preamble, info);
         for text in [&info.program, &info.reason, &info.clock.name] {
             state.note_cut(text);
         }
-        state.buffer.extend_from_slice(&state.preamble);
+        state.out.bytes.extend_from_slice(&state.preamble);
         state.functions(&info.functions);
         state
     }
@@ -74,11 +67,8 @@ impl<W: Write> EncoderState<W> {
 
     /// Writes bytes that late readers need as well.
     fn lasting(&mut self, from: usize) {
-        if self.failed.is_some() {
-            return;
-        }
-        self.buffer.extend_from_slice(&self.preamble[from..]);
-        self.hand_over();
+        self.out.bytes.extend_from_slice(&self.preamble[from..]);
+        self.out.settle();
     }
 
     /// Functions, before their first call; and names of notes, where notes are written.
@@ -129,22 +119,6 @@ impl<W: Write> EncoderState<W> {
         Some(klass)
     }
 
-    /// Gives the buffer to the output if it holds enough.
-    #[inline]
-    pub(super) fn hand_over(&mut self) {
-        if self.buffer.len() >= CHUNK {
-            self.write();
-        }
-    }
-
-    #[cold]
-    fn write(&mut self) {
-        if self.failed.is_none() {
-            self.failed = self.out.write_all(&self.buffer).err();
-        }
-        self.buffer.clear();
-    }
-
     /// A call that has ended.
     pub(super) fn span(&mut self, thread: u32, span: &Span) {
         if self.mapped.get(span.function.0.into()).is_none() {
@@ -160,7 +134,7 @@ impl<W: Write> EncoderState<W> {
         }
         let record = self
             .encoder
-            .begin(&mut self.buffer, klass, span.start.0)
+            .begin(&mut self.out.bytes, klass, span.start.0)
             .u64(span.end.since(span.start).0)
             .u32(thread);
         let mut record = record.u64(span.function.0.into());
@@ -171,7 +145,7 @@ impl<W: Write> EncoderState<W> {
         let _ = arguments.fold(record, |record, &value| record.u64(value));
         let what = "arguments after the 253rd of a call: left out";
         self.losses.add(what, (span.arguments.len() - count) as u64);
-        self.hand_over();
+        self.out.settle();
     }
 
     #[cold]
@@ -189,13 +163,6 @@ impl<W: Write> EncoderState<W> {
             .call_klass(&mut self.preamble, flagged, arguments);
         self.announced.insert(klass.into(), 0);
         self.lasting(from);
-    }
-
-    /// Gives all bytes to the output.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
-        self.write();
-        return_first_error(&mut self.failed)?;
-        self.out.flush()
     }
 }
 

@@ -6,9 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::items::{self, Naming};
+use super::items;
 use super::klass::known;
-use super::names::{IdentifierMap, Names};
+use super::names::{FunctionMap, Names};
 use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
 use super::scan::{Event, RecordContent, RecordPass, Step, Tables, Walker};
 use super::schema::{Label, Meaning, Schema, printable_name};
@@ -274,7 +274,7 @@ pub(super) struct Index {
     pub(super) info: TraceInfo,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) tables: Tables,
-    pub(super) ties: IdentifierMap,
+    pub(super) ties: FunctionMap,
     pub(super) threads: Threads,
     pub(super) plan: Plan,
     /// Which threads have events.
@@ -384,11 +384,7 @@ impl IndexState {
 
     fn item(&mut self, event: &Event<'_>) {
         let names = &mut self.names;
-        let item = items::item(event, |naming| match naming {
-            Naming::Identifier(identifier) => names.identifier(event.offset, identifier),
-            Naming::Label(label) => names.label(&String::from_utf8_lossy(label)),
-            Naming::Klass(klass) => names.label(klass),
-        });
+        let item = items::item(event, |naming| names.function_of(event.offset, naming));
         let Some((number, item)) = item else { return };
         if let Meaning::Call { duration, .. } = event.layout.meaning {
             if item.end.since(item.start).0 != event.number(duration) {

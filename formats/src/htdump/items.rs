@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::fields::Kind;
 use super::klass::{TRACE_BITS, TRACE_NAMES, known};
-use super::names::IdentifierMap;
+use super::names::{FunctionMap, Naming};
 use super::note_reader;
 use super::scan::{Event, RecordContent, Tables, Walker};
 use super::schema::{Label, Meaning};
@@ -18,14 +18,6 @@ use crate::model::{
     self, CpuId, Function, FunctionId, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo,
 };
 use crate::sink::Sink;
-
-/// How a call names its function.
-pub(super) enum Naming<'w> {
-    Identifier(u64),
-    Label(&'w [u8]),
-    /// By its klass.
-    Klass(&'w str),
-}
 
 /// The thread's number in the file, and the item of a record. `None`: the record is neither a call nor a
 /// mark. Records without a thread are of thread 0, a number that HawkTracer never gives.
@@ -45,7 +37,7 @@ pub(super) fn item<'w>(
         } => {
             end.0 = end.0.saturating_add(event.number(*duration));
             let naming = match *label {
-                Label::None => Naming::Klass(&event.layout.name),
+                Label::None => Naming::Label(event.layout.name.as_bytes()),
                 Label::Identifier(at) => Naming::Identifier(event.number(at)),
                 Label::Text(at) => Naming::Label(event.bytes(at)),
             };
@@ -97,7 +89,7 @@ pub(super) fn is_timed(meaning: &Meaning) -> bool {
 pub(super) struct Lookup<'f> {
     walker: Walker<'f>,
     tables: &'f Tables,
-    ties: &'f IdentifierMap,
+    ties: &'f FunctionMap,
     text: String,
 }
 
@@ -105,7 +97,7 @@ impl<'f> Lookup<'f> {
     pub(super) fn new(
         file: &'f dyn ReadAt,
         tables: &'f Tables,
-        ties: &'f IdentifierMap,
+        ties: &'f FunctionMap,
     ) -> Lookup<'f> {
         // Items are in order of time, records in order of completion. So places are near, but back and
         // forth.
@@ -137,17 +129,17 @@ impl Details for Lookup<'_> {
 }
 
 /// The note in a record, if it is one and is not damaged.
-pub(super) fn note(event: &Event<'_>, ties: &IdentifierMap) -> Option<(NoteKind, Vec<u8>)> {
+pub(super) fn note(event: &Event<'_>, ties: &FunctionMap) -> Option<(NoteKind, Vec<u8>)> {
     match &event.layout.meaning {
         Meaning::Note(class) => note_reader::note(event, class, |id| {
-            let function = ties.at(event.offset, id.into());
+            let function = ties.identifiers.at(event.offset, id.into());
             function.map_or(id, |function| function.0)
         }),
         _ => None,
     }
 }
 
-fn mark(event: &Event<'_>, ties: &IdentifierMap, text: &mut String, sink: &mut dyn Sink) {
+fn mark(event: &Event<'_>, ties: &FunctionMap, text: &mut String, sink: &mut dyn Sink) {
     let time = Ticks(event.header.time);
     if let Some((kind, body)) = note(event, ties) {
         let body = &body;

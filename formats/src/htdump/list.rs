@@ -4,8 +4,7 @@
 use std::fmt::Write as _;
 
 use super::index::{Index, WINDOW};
-use super::items::{self, Naming};
-use super::names::Replay;
+use super::items;
 use super::scan::{Event, RecordPass, Step};
 use super::schema::printable_name;
 use crate::bytes::ReadAt;
@@ -21,7 +20,6 @@ const MAX_SHOWN_BYTES: usize = 400;
 /// Visits every record of the file.
 pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
     let mut pass = RecordPass::new(file, &index.tables, WINDOW);
-    let mut replay = Replay::new(&index.ties);
     let mut threads = index.threads.copy_for_pass();
     Listing::run(visit, |mut listing| {
         while let Some(step) = pass.next()? {
@@ -37,7 +35,7 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
                 }
                 Step::Event(event) => {
                     let detail = &mut listing.detail;
-                    let (number, mut function) = fields(&event, index, &mut replay, detail);
+                    let (number, mut function) = fields(&event, index, detail);
                     let note = items::note(&event, &index.ties);
                     if let Some((kind, body)) = &note {
                         function = words(*kind, body, index, detail);
@@ -74,7 +72,6 @@ fn words(kind: NoteKind, body: &[u8], index: &Index, detail: &mut String) -> Opt
 fn fields(
     event: &Event<'_>,
     index: &Index,
-    replay: &mut Replay<'_>,
     detail: &mut String,
 ) -> (Option<u64>, Option<FunctionId>) {
     let _ = write!(detail, "id={}", event.header.number);
@@ -85,11 +82,7 @@ fn fields(
     }
     let mut called = None;
     let item = items::item(event, |naming| {
-        let function = match naming {
-            Naming::Identifier(identifier) => replay.identifier(event.offset, identifier),
-            Naming::Label(label) => replay.label(&String::from_utf8_lossy(label)),
-            Naming::Klass(klass) => replay.label(klass),
-        };
+        let function = index.ties.function(event.offset, naming);
         called = Some(function);
         function
     });

@@ -1,10 +1,11 @@
 //! Functions of a stream. A call names its function by an identifier or by a label. A mapping record ties an identifier
-//! to a label, before the first call or after it. [`Names`] numbers the functions in the index pass. [`Replay`] finds
-//! the same numbers in a later pass.
+//! to a label, before the first call or after it. [`Names`] numbers the functions in the index pass. [`FunctionMap`]
+//! has the same numbers for later passes.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::escaped::label;
+use crate::function_numbers::FunctionNumbers;
 use crate::model::{Function, FunctionId};
 
 /// The label of a function.
@@ -55,39 +56,52 @@ pub(super) struct Names {
     used_numbers: HashSet<u32>,
     /// The last number that was given.
     last: u32,
-    ties: IdentifierMap,
+    ties: FunctionNumbers,
     /// Identifiers in the order of their first call, if no mapping came before.
     unmapped: Vec<(u64, u64)>,
 }
 
-/// The functions of the identifiers.
+/// The functions of calls, once all are known.
 #[derive(Debug, Default)]
-pub(super) struct IdentifierMap {
-    first: HashMap<u64, FunctionId>,
-    /// From the byte at the given offset on, the identifier means another function.
-    changes: Vec<(u64, u64, FunctionId)>,
+pub(super) struct FunctionMap {
+    pub(super) identifiers: FunctionNumbers,
     labels: HashMap<String, FunctionId>,
-    /// The changes of each identifier, in order.
-    changes_of: HashMap<u64, Vec<(u64, FunctionId)>>,
 }
 
-impl IdentifierMap {
-    /// The function that an identifier stands for at that place.
-    pub(super) fn at(&self, offset: u64, identifier: u64) -> Option<FunctionId> {
-        let changes = self
-            .changes_of
-            .get(&identifier)
-            .map_or(&[][..], Vec::as_slice);
-        let before = changes.partition_point(|&(from, _)| from < offset);
-        let last = before.checked_sub(1).and_then(|last| changes.get(last));
-        let last = last.map(|&(_, function)| function);
-        last.or_else(|| self.first.get(&identifier).copied())
+impl FunctionMap {
+    /// The function of a call at `offset`.
+    #[inline]
+    pub(super) fn function(&self, offset: u64, naming: Naming<'_>) -> FunctionId {
+        let known = match naming {
+            Naming::Identifier(identifier) => self.identifiers.at(offset, identifier),
+            Naming::Label(label) => {
+                let label = String::from_utf8_lossy(label);
+                self.labels.get(&*label).copied()
+            }
+        };
+        known.unwrap_or_default()
     }
+}
+
+/// How a call names its function.
+pub(super) enum Naming<'w> {
+    Identifier(u64),
+    Label(&'w [u8]),
 }
 
 impl Names {
     /// The function of a call at `offset`.
-    pub(super) fn identifier(&mut self, offset: u64, identifier: u64) -> FunctionId {
+    pub(super) fn function_of(&mut self, offset: u64, naming: Naming<'_>) -> FunctionId {
+        match naming {
+            Naming::Identifier(identifier) => self.identifier(offset, identifier),
+            Naming::Label(label) => {
+                let at = self.labelled(&String::from_utf8_lossy(label));
+                self.functions[at].function.id
+            }
+        }
+    }
+
+    fn identifier(&mut self, offset: u64, identifier: u64) -> FunctionId {
         if let Some(known) = self.of_identifier.get(&identifier) {
             return self.functions[*known].function.id;
         }
@@ -95,12 +109,6 @@ impl Names {
         let function = Function::default();
         let at = self.add(function, None, false);
         self.tie(offset, identifier, at);
-        self.functions[at].function.id
-    }
-
-    /// The function with this label.
-    pub(super) fn label(&mut self, label: &str) -> FunctionId {
-        let at = self.labelled(label);
         self.functions[at].function.id
     }
 
@@ -203,26 +211,25 @@ impl Names {
 
     fn tie(&mut self, offset: u64, identifier: u64, at: usize) {
         let id = self.functions[at].function.id;
-        if self.of_identifier.insert(identifier, at).is_none() {
-            self.ties.first.insert(identifier, id);
-        } else {
-            self.ties.changes.push((offset, identifier, id));
-        }
+        let is_first = self.of_identifier.insert(identifier, at).is_none();
+        // Calls may come before the mapping.
+        let from = if is_first { 0 } else { offset };
+        self.ties.change(from, identifier, id);
     }
 
-    /// The functions, sorted by number; the table for [`Replay`]; and the calls whose label never came,
-    /// by offset and identifier. Their functions are named by the identifier.
-    pub(super) fn finish(mut self) -> (Vec<Function>, IdentifierMap, Vec<(u64, u64)>) {
-        let (functions, of_identifier) = (&mut self.functions, &self.ties.first);
+    /// The functions, sorted by number; the functions of calls; and the calls whose label never came, by offset and
+    /// identifier. Their functions are named by the identifier.
+    pub(super) fn finish(mut self) -> (Vec<Function>, FunctionMap, Vec<(u64, u64)>) {
+        let (functions, ties) = (&mut self.functions, &self.ties);
         let by_id: HashMap<FunctionId, usize> = functions
             .iter()
             .enumerate()
             .map(|(at, known)| (known.function.id, at))
             .collect();
-        self.unmapped.retain(|&(_, identifier)| {
-            let id = of_identifier.get(&identifier);
+        self.unmapped.retain(|&(offset, identifier)| {
+            let id = ties.at(offset, identifier);
             let known = id
-                .and_then(|id| by_id.get(id))
+                .and_then(|id| by_id.get(&id))
                 .map(|&at| &mut functions[at]);
             let Some(known) = known.filter(|known| !known.named) else {
                 return false;
@@ -231,50 +238,14 @@ impl Names {
             true
         });
         let labels = self.of_label.into_iter();
-        self.ties.labels = labels
-            .map(|(label, at)| (label, self.functions[at].function.id))
-            .collect();
-        for &(from, identifier, function) in &self.ties.changes {
-            let changes = self.ties.changes_of.entry(identifier).or_default();
-            changes.push((from, function));
-        }
+        let labels = labels.map(|(label, at)| (label, self.functions[at].function.id));
+        let map = FunctionMap {
+            identifiers: self.ties,
+            labels: labels.collect(),
+        };
         let listed = self.functions.into_iter().filter(|known| known.listed);
         let mut functions: Vec<Function> = listed.map(|known| known.function).collect();
         functions.sort_by_key(|function| function.id);
-        (functions, self.ties, self.unmapped)
-    }
-}
-
-/// Finds the functions of calls again, in the order of the file.
-pub(super) struct Replay<'a> {
-    ties: &'a IdentifierMap,
-    now: HashMap<u64, FunctionId>,
-    changed: usize,
-}
-
-impl<'a> Replay<'a> {
-    pub(super) fn new(ties: &'a IdentifierMap) -> Replay<'a> {
-        Replay {
-            ties,
-            now: ties.first.clone(),
-            changed: 0,
-        }
-    }
-
-    /// The function of a call at `offset`.
-    pub(super) fn identifier(&mut self, offset: u64, identifier: u64) -> FunctionId {
-        let next = |changed: usize| self.ties.changes.get(changed).copied();
-        while let Some((_, identifier, function)) =
-            next(self.changed).filter(|&(from, ..)| from < offset)
-        {
-            self.now.insert(identifier, function);
-            self.changed += 1;
-        }
-        self.now.get(&identifier).copied().unwrap_or_default()
-    }
-
-    /// The function with this label.
-    pub(super) fn label(&self, label: &str) -> FunctionId {
-        self.ties.labels.get(label).copied().unwrap_or_default()
+        (functions, map, self.unmapped)
     }
 }

@@ -2,9 +2,8 @@
 //! is one lane. A sink gets each thread in runs.
 
 use super::index::{self, Index, WINDOW};
-use super::items::{self, Lookup, Naming};
+use super::items::{self, Lookup};
 use super::list;
-use super::names::Replay;
 use super::scan::{RecordPass, Step};
 use crate::bytes::ReadAt;
 use crate::edges::EdgeSorter;
@@ -46,18 +45,13 @@ fn events(
     let threads = &index.info.threads;
     let mut numbers = index.threads.copy_for_pass();
     let mut sorter = EdgeSorter::new(&index.plan, threads);
-    let mut replay = Replay::new(&index.ties);
     let mut lookup = Lookup::new(file, &index.tables, &index.ties);
     let mut pass = RecordPass::new(file, &index.tables, WINDOW);
     let mut unreported = 0;
     while let Some(step) = pass.next()? {
         unreported += match &step {
             Step::Event(event) => {
-                let item = items::item(event, |naming| match naming {
-                    Naming::Identifier(identifier) => replay.identifier(event.offset, identifier),
-                    Naming::Label(label) => replay.label(&String::from_utf8_lossy(label)),
-                    Naming::Klass(klass) => replay.label(klass),
-                });
+                let item = items::item(event, |naming| index.ties.function(event.offset, naming));
                 let item = item.and_then(|(number, item)| Some((numbers.find(number)?, item)));
                 if let Some((thread, item)) = item {
                     sorter.add(thread, &item, sink, &mut lookup)?;

@@ -97,10 +97,10 @@ impl<W: Write> HtdumpWriter<W> {
         if let Some(time) = time {
             state.reach(time, &mut self.scale, &mut self.output.losses);
         }
-        let EncoderState {
-            encoder, buffer, ..
-        } = &mut self.output;
-        let record = encoder.begin(buffer, klass, state.last).u32(state.number);
+        let EncoderState { encoder, out, .. } = &mut self.output;
+        let record = encoder
+            .begin(&mut out.bytes, klass, state.last)
+            .u32(state.number);
         Some(match klass {
             klass::CPU => record,
             _ => record.u8(state.inside.into()),
@@ -170,11 +170,9 @@ impl<W: Write> Sink for HtdumpWriter<W> {
         self.now = Some(at);
         let state = &self.states[at];
         self.output.note_cut(&thread.name);
-        let EncoderState {
-            encoder, buffer, ..
-        } = &mut self.output;
-        encoder.thread(buffer, state.number, &state.thread);
-        self.output.hand_over();
+        let EncoderState { encoder, out, .. } = &mut self.output;
+        encoder.thread(&mut out.bytes, state.number, &state.thread);
+        self.output.out.settle();
     }
 
     fn calls(&mut self, calls: &[Call]) {
@@ -234,7 +232,7 @@ impl<W: Write> Sink for HtdumpWriter<W> {
             }
             _ => self.output.losses.add_left_out(mark),
         }
-        self.output.hand_over();
+        self.output.out.settle();
     }
 
     fn diagnostic(&mut self, _: Diagnostic) {}
@@ -258,7 +256,7 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
     }
 
     fn flush(&mut self) -> Result<(), Error> {
-        Ok(self.output.flush()?)
+        self.output.out.flush()
     }
 
     fn restart(&mut self) -> Option<Vec<u8>> {
@@ -276,11 +274,9 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
         if let Some(info) = Arc::get_mut(&mut self.info) {
             info.end = Some(end);
         }
-        let EncoderState {
-            encoder, buffer, ..
-        } = &mut self.output;
-        encoder.trace(buffer, &self.info);
-        self.output.hand_over();
+        let EncoderState { encoder, out, .. } = &mut self.output;
+        encoder.trace(&mut out.bytes, &self.info);
+        self.output.out.settle();
     }
 
     fn finish(mut self: Box<Self>) -> Result<Losses, Error> {
@@ -303,7 +299,7 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
         });
         spans.losses(&mut output.losses);
         output.losses.note(RENUMBERED, numbers.renumbered);
-        output.flush()?;
+        output.out.flush()?;
         Ok(std::mem::take(&mut output.losses))
     }
 }
