@@ -1,7 +1,7 @@
 //! Turns the packets of a file into items of threads. Both passes run this state machine, so the second pass sees each
 //! call as the first pass planned it.
 
-use super::facts::{self, FunctionFacts, Meaning, OwnEvent, ThreadFacts, TraceFacts};
+use super::facts::{self, Gathered, Meaning, OwnEvent};
 use super::names::{Gap, Names, Streams};
 use super::notes;
 use super::record::{Event, Metadata};
@@ -15,6 +15,9 @@ use crate::model::{Ticks, TraceInfo};
 pub(super) const GAP: u64 = 1 << 63;
 /// An event is a call: its entry and its exit.
 pub(super) const RECORDS_PER_EVENT: u64 = 2;
+
+/// The most bytes that are kept of a fact.
+const MAX_FACT: usize = 64 << 20;
 
 /// The zero of all times. They become relative to `base`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,39 +41,8 @@ struct Pending {
     /// As further events name it.
     key: u64,
     offset: u64,
-    fact: Fact,
-    /// Its texts are escaped.
-    escaped: bool,
-}
-
-/// A fact that may not be complete.
-#[derive(Debug)]
-enum Fact {
-    Trace(Box<TraceFacts>),
-    Function(FunctionFacts),
-    Thread(ThreadFacts),
-    /// A call or mark. The second pass reads its `fdr:more` events.
-    None,
-}
-
-impl Fact {
-    fn add(&mut self, event: &Event<'_>) {
-        match self {
-            Fact::Trace(facts) => facts.add(event),
-            Fact::Function(facts) => facts.add(event),
-            Fact::Thread(facts) => facts.add(event),
-            Fact::None => {}
-        }
-    }
-
-    fn unescape(&mut self) {
-        match self {
-            Fact::Trace(facts) => facts.unescape(),
-            Fact::Function(facts) => facts.unescape(),
-            Fact::Thread(facts) => facts.unescape(),
-            Fact::None => {}
-        }
-    }
+    /// A fact that may not be complete. `None`: a call or mark. The second pass reads its `fdr:more` events.
+    fact: Option<(OwnEvent, Gathered)>,
 }
 
 /// One pass under way.
@@ -263,7 +235,7 @@ impl DecoderState {
         if flags & facts::FURTHER != 0 {
             flags &= facts::CALL_FLAGS;
             arguments = true;
-            self.await_more(event, Fact::None, offset);
+            self.await_more(event, None, offset);
         }
         let function = self.names.call(event.description, number, ours);
         ItemContent::Span {
@@ -277,41 +249,40 @@ impl DecoderState {
 
     /// Our own event. Returns whether it is a fact, or part of a fact.
     fn begin(&mut self, event: &Event<'_>, own: OwnEvent, offset: u64) -> bool {
-        let mut fact = match own {
-            OwnEvent::Trace => Fact::Trace(Box::default()),
-            OwnEvent::Function => Fact::Function(FunctionFacts::default()),
-            OwnEvent::Thread => Fact::Thread(ThreadFacts::default()),
-            OwnEvent::Custom | OwnEvent::Typed | OwnEvent::Note => {
-                self.await_more(event, Fact::None, offset);
-                return false;
-            }
-            OwnEvent::Wall | OwnEvent::Lost => return false,
+        match own {
+            OwnEvent::Wall | OwnEvent::Lost => false,
             OwnEvent::More => {
                 self.go_on(event, offset);
-                return true;
+                true
             }
-        };
-        fact.add(event);
-        self.await_more(event, fact, offset);
-        true
+            OwnEvent::Custom | OwnEvent::Typed | OwnEvent::Note => {
+                self.await_more(event, None, offset);
+                false
+            }
+            OwnEvent::Trace | OwnEvent::Function | OwnEvent::Thread => {
+                let mut attributes = Gathered::default();
+                attributes.add(event, 0, MAX_FACT);
+                self.await_more(event, Some((own, attributes)), offset);
+                true
+            }
+        }
     }
 
     /// `fdr:more` events may continue this one.
-    fn await_more(&mut self, event: &Event<'_>, fact: Fact, offset: u64) {
+    fn await_more(&mut self, event: &Event<'_>, fact: Option<(OwnEvent, Gathered)>, offset: u64) {
         let key = facts::event_key(event.stream, event.counter);
-        self.pending = Some(Pending {
-            key,
-            offset,
-            fact,
-            escaped: facts::escapes(event),
-        });
+        self.pending = Some(Pending { key, offset, fact });
     }
 
     /// A further event.
     fn go_on(&mut self, event: &Event<'_>, offset: u64) {
         let key = facts::continued(event);
         match &mut self.pending {
-            Some(pending) if Some(pending.key) == key => pending.fact.add(event),
+            Some(pending) if Some(pending.key) == key => {
+                if let Some((_, attributes)) = &mut pending.fact {
+                    attributes.add(event, 1, MAX_FACT);
+                }
+            }
             _ => {
                 let what = "the event that this one continues is not in front of it; it is skipped";
                 self.diagnostics.add(offset, what);
@@ -324,17 +295,14 @@ impl DecoderState {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        let Pending {
-            offset, mut fact, ..
-        } = pending;
-        if pending.escaped {
-            fact.unescape();
-        }
-        let problem = match fact {
-            Fact::Trace(facts) => self.describe_trace(facts.into_info()),
-            Fact::Function(facts) => self.names.declare(offset, facts),
-            Fact::Thread(facts) => self.streams.describe(facts),
-            Fact::None => None,
+        let Some((own, attributes)) = pending.fact else {
+            return;
+        };
+        let offset = pending.offset;
+        let problem = match own {
+            OwnEvent::Trace => self.describe_trace(attributes.trace()),
+            OwnEvent::Function => self.names.declare(offset, attributes.function()),
+            _ => self.streams.describe(attributes.thread()),
         };
         if let Some(what) = problem {
             self.diagnostics.add(offset, what);

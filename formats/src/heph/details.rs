@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::decoder_state::{GAP, RECORDS_PER_EVENT};
-use super::facts::{self, Meaning, OwnEvent, Payload};
+use super::facts::{self, Gathered, Meaning, OwnEvent, Payload};
 use super::index::Index;
-use super::notes::NoteAttributes;
+use super::notes::{self, MAX_NOTE};
 use super::record::{Attribute, Event, MAX_PAYLOAD, Value};
 use super::scan::Packets;
 use crate::bytes::ReadAt;
@@ -97,16 +97,16 @@ impl<'a> Attributes<'a> {
 
     /// The note that begins at that place. `None`: it is damaged.
     pub(super) fn note(&mut self, offset: u64) -> Result<Option<(NoteKind, Vec<u8>)>, Error> {
-        let mut gathered = NoteAttributes::default();
+        let mut gathered = Gathered::default();
         let Some((event, size)) = self.packets.event(offset)? else {
             return Ok(None);
         };
         let key = facts::event_key(event.stream, event.counter);
-        if gathered.add(&event, false) {
+        if gathered.add(&event, 0, MAX_NOTE) {
             let next = offset.saturating_add(size);
-            self.further(next, key, |event| gathered.add(event, true))?;
+            self.further(next, key, |event| gathered.add(event, 1, MAX_NOTE))?;
         }
-        Ok(gathered.note(|number| {
+        Ok(notes::note(&gathered, |number| {
             let function = self.renumbered.at(offset, number.into());
             function.map_or(number, |function| function.0)
         }))

@@ -188,64 +188,141 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Tags), "tags"),
 ];
 
-/// Whether the texts of the event are escaped.
-pub(super) fn escapes(event: &Event<'_>) -> bool {
-    number(event, ESCAPED) == 1
-}
-
-/// `fdr:trace`.
+/// The attributes of our own event, with those of the `fdr:more` events that continue it.
 #[derive(Debug, Default)]
-pub(super) struct TraceFacts {
-    info: TraceInfo,
-    /// Texts as they are in the file. An escaped text may be longer than the fact may be.
-    texts: Vec<(Fact, String)>,
+pub(super) struct Gathered {
+    list: Vec<(Vec<u8>, GatheredValue)>,
+    /// About the bytes of the list.
+    size: usize,
 }
 
-impl TraceFacts {
-    /// Takes back what was escaped.
-    pub(super) fn unescape(&mut self) {
-        for (_, text) in &mut self.texts {
-            *text = unescape_text(text.as_bytes());
-        }
-    }
+/// A value. Arrays are left out.
+#[derive(Debug)]
+pub(super) enum GatheredValue {
+    Unsigned(u64),
+    Signed(i64),
+    Float(f64),
+    /// As it is in the file. If it is escaped, it may be longer than the fact may be.
+    Text(Vec<u8>),
+}
 
-    /// Takes the facts about the trace from an event, which may be `fdr:more`.
-    pub(super) fn add(&mut self, event: &Event<'_>) {
-        for Attribute { name, value } in attributes(event) {
-            if let Some(fact) = facts::named(TRACE_NAMES, name) {
-                self.set(fact, value);
+impl Gathered {
+    /// Adds the attributes of an event but for the first ones. Returns whether there is room for more.
+    pub(super) fn add(&mut self, event: &Event<'_>, skip: usize, most: usize) -> bool {
+        for Attribute { name, value } in attributes(event).skip(skip) {
+            if self.size > most {
+                return false;
             }
-        }
-    }
-
-    fn set(&mut self, fact: Fact, value: Value<'_>) {
-        let value = match value {
-            // A text that one attribute can't hold goes on in the next attribute of its name.
-            Value::Text(text) => {
-                let mut texts = self.texts.iter_mut();
-                match texts.find(|(known, _)| *known == fact) {
-                    Some((_, before)) => before.push_str(&lossy(text)),
-                    None => self.texts.push((fact, lossy(text))),
+            self.size += name.len() + size_of::<(Vec<u8>, GatheredValue)>();
+            let value = match value {
+                Value::Unsigned(number) => GatheredValue::Unsigned(number),
+                Value::Signed(number) => GatheredValue::Signed(number),
+                Value::Float(number) => GatheredValue::Float(number),
+                Value::Text(text) => {
+                    self.size += text.len();
+                    match self.list.last_mut() {
+                        // A text that one attribute can't hold goes on in the next attribute of its name.
+                        Some((last, GatheredValue::Text(before))) if last == name => {
+                            before.extend_from_slice(text);
+                            continue;
+                        }
+                        _ => GatheredValue::Text(text.to_vec()),
+                    }
                 }
-                return;
-            }
-            Value::Unsigned(flag) if matches!(fact, Fact::Constant | Fact::Nonstop) => {
-                facts::Value::Flag(flag != 0)
-            }
-            Value::Unsigned(number) => facts::Value::Number(number),
-            Value::Signed(number) => facts::Value::Signed(number),
-            Value::Float(number) => facts::Value::Float(number),
-            _ => return,
-        };
-        fact.set(&mut self.info, value);
+                _ => continue,
+            };
+            self.list.push((name.to_vec(), value));
+        }
+        self.size <= most
     }
 
-    /// All facts.
-    pub(super) fn into_info(mut self) -> TraceInfo {
-        for (fact, text) in &self.texts {
-            fact.set(&mut self.info, facts::Value::Text(text));
+    /// The values, in order.
+    pub(super) fn values(&self) -> impl Iterator<Item = &GatheredValue> {
+        self.list.iter().map(|(_, value)| value)
+    }
+
+    /// Names and values. A text stands behind its value, as it was before it was escaped.
+    fn facts(&self) -> impl Iterator<Item = (&[u8], facts::Value<'_>, String)> {
+        let is_escaped = |(name, value): &(Vec<u8>, GatheredValue)| {
+            name == ESCAPED.as_bytes() && matches!(value, GatheredValue::Unsigned(1))
+        };
+        let is_escaped = self.list.iter().any(is_escaped);
+        self.list.iter().map(move |(name, value)| {
+            let mut text = String::new();
+            let value = match value {
+                GatheredValue::Unsigned(number) => facts::Value::Number(*number),
+                GatheredValue::Signed(number) => facts::Value::Signed(*number),
+                GatheredValue::Float(number) => facts::Value::Float(*number),
+                GatheredValue::Text(bytes) => {
+                    text = match is_escaped {
+                        true => unescape_text(bytes),
+                        false => lossy(bytes),
+                    };
+                    facts::Value::Text("")
+                }
+            };
+            (&name[..], value, text)
+        })
+    }
+
+    /// The facts of `fdr:trace`.
+    pub(super) fn trace(&self) -> TraceInfo {
+        let mut info = TraceInfo::default();
+        for (name, value, text) in self.facts() {
+            if let Some(fact) = facts::named(TRACE_NAMES, name) {
+                let value = match value {
+                    facts::Value::Text(_) => facts::Value::Text(&text),
+                    facts::Value::Number(flag) if fact.is_flag() => facts::Value::Flag(flag != 0),
+                    other => other,
+                };
+                fact.set(&mut info, value);
+            }
         }
-        self.info
+        info
+    }
+
+    /// The facts of `fdr:function`.
+    pub(super) fn function(&self) -> FunctionFacts {
+        let mut function = FunctionFacts::default();
+        for (name, value, text) in self.facts() {
+            match (name, value) {
+                (b"id", facts::Value::Number(id)) => function.id = u32::try_from(id).ok(),
+                (b"name", facts::Value::Text(_)) => function.name = text,
+                (b"file", facts::Value::Text(_)) => function.file = text,
+                (b"line", facts::Value::Number(line)) => {
+                    function.line = u32::try_from(line).unwrap_or(0);
+                }
+                (b"untimed", facts::Value::Number(untimed)) => function.untimed = untimed == 1,
+                (b"what", facts::Value::Number(what)) => {
+                    let what = u8::try_from(what).unwrap_or(u8::MAX);
+                    function.kind = FunctionKind::from_number(what);
+                }
+                _ => {}
+            }
+        }
+        function
+    }
+
+    /// The facts of `fdr:thread`.
+    pub(super) fn thread(&self) -> ThreadFacts {
+        let mut thread = ThreadFacts::default();
+        for (name, value, text) in self.facts() {
+            match (name, value) {
+                (b"stream", facts::Value::Number(stream)) => {
+                    thread.stream = u32::try_from(stream).ok();
+                }
+                (b"substream", facts::Value::Number(number)) => thread.substream = number,
+                (b"thread", facts::Value::Number(id)) => thread.thread = Some(id),
+                (b"rows", facts::Value::Number(first)) => thread.rows = Some(first),
+                (b"process", facts::Value::Number(process)) => thread.process = Some(process),
+                (b"name", facts::Value::Text(_)) => thread.name = Some(text),
+                (name, facts::Value::Number(records)) => {
+                    facts::set_count(&mut thread.counts, name, records);
+                }
+                _ => {}
+            }
+        }
+        thread
     }
 }
 
@@ -260,32 +337,6 @@ pub(super) struct FunctionFacts {
     pub(super) kind: FunctionKind,
 }
 
-impl FunctionFacts {
-    /// Takes back what was escaped.
-    pub(super) fn unescape(&mut self) {
-        for text in [&mut self.name, &mut self.file] {
-            *text = unescape_text(text.as_bytes());
-        }
-    }
-
-    /// Takes the facts about the function from an event, which may be `fdr:more`.
-    pub(super) fn add(&mut self, event: &Event<'_>) {
-        for Attribute { name, value } in attributes(event) {
-            match (name, value) {
-                (b"id", Value::Unsigned(id)) => self.id = u32::try_from(id).ok(),
-                (b"name", Value::Text(text)) => self.name.push_str(&lossy(text)),
-                (b"file", Value::Text(text)) => self.file.push_str(&lossy(text)),
-                (b"line", Value::Unsigned(line)) => self.line = u32::try_from(line).unwrap_or(0),
-                (b"untimed", Value::Unsigned(untimed)) => self.untimed = untimed == 1,
-                (b"what", Value::Unsigned(what)) => {
-                    self.kind = FunctionKind::from_number(u8::try_from(what).unwrap_or(u8::MAX));
-                }
-                _ => {}
-            }
-        }
-    }
-}
-
 /// `fdr:thread`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThreadFacts {
@@ -296,36 +347,6 @@ pub(super) struct ThreadFacts {
     pub(super) process: Option<u64>,
     pub(super) name: Option<String>,
     pub(super) counts: Option<Counts>,
-}
-
-impl ThreadFacts {
-    /// Takes back what was escaped.
-    pub(super) fn unescape(&mut self) {
-        self.name = self
-            .name
-            .as_ref()
-            .map(|name| unescape_text(name.as_bytes()));
-    }
-
-    /// Takes the facts about the thread from an event, which may be `fdr:more`.
-    pub(super) fn add(&mut self, event: &Event<'_>) {
-        for Attribute { name, value } in attributes(event) {
-            match (name, value) {
-                (b"stream", Value::Unsigned(stream)) => self.stream = u32::try_from(stream).ok(),
-                (b"substream", Value::Unsigned(substream)) => self.substream = substream,
-                (b"thread", Value::Unsigned(thread)) => self.thread = Some(thread),
-                (b"rows", Value::Unsigned(first)) => self.rows = Some(first),
-                (b"process", Value::Unsigned(process)) => self.process = Some(process),
-                (b"name", Value::Text(text)) => {
-                    self.name.get_or_insert_default().push_str(&lossy(text));
-                }
-                (name, Value::Unsigned(records)) => {
-                    facts::set_count(&mut self.counts, name, records);
-                }
-                _ => {}
-            }
-        }
-    }
 }
 
 /// A number of our own event; 0 if it has no such number.

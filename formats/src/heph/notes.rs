@@ -1,8 +1,8 @@
 //! Notes as events with attributes, and back; `facts` has their layout.
 
 use super::event_parts::Parts;
-use super::facts::{self, NOTE};
-use super::record::{Attribute, Event, Value as RecordValue};
+use super::facts::{self, Gathered, GatheredValue, NOTE};
+use super::record::{Event, Value as RecordValue};
 use super::tables::elide;
 use crate::escaped::{escape, label, plain, unescape};
 use crate::note_class::{NoteClass, Type};
@@ -14,7 +14,7 @@ pub(super) const DESCRIPTION: usize = 40;
 /// Bytes of a field's name, so that it fits an `fdr:more` event with its value.
 const NAME: usize = 32;
 /// The most bytes that are read of a note. An escaped byte has three.
-const MAX_NOTE: usize = 3 * MAX_BYTES + 4096;
+pub(super) const MAX_NOTE: usize = 3 * MAX_BYTES + 8192;
 /// The attribute of an `fdr:more` event that names what it continues.
 const RESERVED_NAMES: &[&str] = &["of"];
 
@@ -85,72 +85,31 @@ pub(super) fn substream(event: &Event<'_>) -> u64 {
     }
 }
 
-/// The attributes of a note, as far as they were read.
-#[derive(Debug, Default)]
-pub(super) struct NoteAttributes {
-    values: Vec<(Vec<u8>, OwnedValue)>,
-    bytes: usize,
-}
-
-#[derive(Debug)]
-enum OwnedValue {
-    Number(Value<'static>),
-    Text(Vec<u8>),
-}
-
-impl NoteAttributes {
-    /// Adds the attributes of an event, which may be `fdr:more`. Returns false if there is no more
-    /// room.
-    pub(super) fn add(&mut self, event: &Event<'_>, is_more: bool) -> bool {
-        let own = usize::from(is_more);
-        for Attribute { name, value } in facts::attributes(event).skip(own) {
-            self.bytes += name.len() + 16;
-            let number = match value {
-                RecordValue::Unsigned(number) => Value::Unsigned(number),
-                RecordValue::Signed(number) => Value::Signed(number),
-                RecordValue::Float(number) => Value::Float(number),
-                RecordValue::Text(text) => {
-                    self.bytes += text.len();
-                    match self.values.last_mut() {
-                        // A text goes on in the next attribute of its name.
-                        Some((last, OwnedValue::Text(before))) if last == name => {
-                            before.extend(text)
-                        }
-                        _ => self
-                            .values
-                            .push((name.to_vec(), OwnedValue::Text(text.to_vec()))),
-                    }
-                    continue;
+/// The note with these attributes. `name` gives the number of a name of the file. `None`: it is damaged.
+pub(super) fn note(
+    attributes: &Gathered,
+    name: impl Fn(u32) -> u32,
+) -> Option<(NoteKind, Vec<u8>)> {
+    let mut values = attributes.values();
+    let GatheredValue::Text(word) = values.next()? else {
+        return None;
+    };
+    let class = NoteClass::parse(std::str::from_utf8(word).ok()?)?;
+    let types = class.types()?.into_iter();
+    let given: Option<Vec<Value<'_>>> = types
+        .map(|of| {
+            Some(match (of, values.next()?) {
+                (Type::Text, GatheredValue::Text(text)) => {
+                    Value::Text(std::str::from_utf8(text).ok()?.into())
                 }
-                _ => continue,
-            };
-            self.values
-                .push((name.to_vec(), OwnedValue::Number(number)));
-        }
-        self.bytes <= MAX_NOTE
-    }
-
-    /// The note. `name` gives the number of a name of the file. `None`: it is damaged.
-    pub(super) fn note(&self, name: impl Fn(u32) -> u32) -> Option<(NoteKind, Vec<u8>)> {
-        let mut values = self.values.iter().map(|(_, value)| value);
-        let OwnedValue::Text(word) = values.next()? else {
-            return None;
-        };
-        let class = NoteClass::parse(std::str::from_utf8(word).ok()?)?;
-        let types = class.types()?.into_iter();
-        let given: Option<Vec<Value<'_>>> = types
-            .map(|of| {
-                Some(match (of, values.next()?) {
-                    (Type::Text, OwnedValue::Text(text)) => {
-                        Value::Text(std::str::from_utf8(text).ok()?.into())
-                    }
-                    (Type::Bytes, OwnedValue::Text(text)) => Value::Bytes(unescape(text)),
-                    (_, OwnedValue::Number(number)) => number.clone(),
-                    (_, OwnedValue::Text(_)) => return None,
-                })
+                (Type::Bytes, GatheredValue::Text(text)) => Value::Bytes(unescape(text)),
+                (_, GatheredValue::Unsigned(number)) => Value::Unsigned(*number),
+                (_, GatheredValue::Signed(number)) => Value::Signed(*number),
+                (_, GatheredValue::Float(number)) => Value::Float(*number),
+                (_, GatheredValue::Text(_)) => return None,
             })
-            .collect();
-        let given = given.filter(|_| values.next().is_none())?;
-        join_renamed(&class, &given, name)
-    }
+        })
+        .collect();
+    let given = given.filter(|_| values.next().is_none())?;
+    join_renamed(&class, &given, name)
 }
