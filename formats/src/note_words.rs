@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::model::{FunctionId, TraceInfo};
-use crate::notes::{ERROR, Field, FieldValue, Note, RESULT};
+use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT};
 
 const FORMS: [&str; 4] = ["instant", "begin of a span", "end of a span", "counter"];
 const LEVELS: [&str; 6] = ["not known", "trace", "debug", "info", "warning", "error"];
@@ -94,6 +94,12 @@ pub fn name(info: &TraceInfo, id: u32) -> Cow<'_, str> {
         _ if id == 0 => Cow::Borrowed(""),
         _ => FunctionId(id).to_string().into(),
     }
+}
+
+/// The name of a note, by which filters choose it. `None`: it has no name.
+pub(crate) fn name_of(kind: NoteKind, body: &[u8]) -> Option<FunctionId> {
+    let name = Note::decode(kind, body)?.name();
+    (name > 0).then_some(FunctionId(name))
 }
 
 /// The word before a field of a call's note: that the field is the result or the error. Empty for an argument.

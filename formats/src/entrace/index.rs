@@ -2,7 +2,6 @@
 //! never keep entries.
 
 use std::collections::HashMap;
-use std::io;
 
 use super::facts;
 use super::names::Names;
@@ -13,9 +12,6 @@ use super::tables::{self, Tables};
 use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, DiagnosticList, Error};
 use crate::model::{Thread, ThreadId, Ticks, TraceInfo};
-
-/// Entries whose parents are kept during the search for a wrong child.
-const MAX_PARENTS: usize = 1 << 22;
 
 /// The result of the first pass.
 #[derive(Debug)]
@@ -59,7 +55,7 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     if let Some((offset, what)) = missing {
         pass.diagnostics.add(offset, what);
     }
-    pass.pool(bytes)?;
+    pass.pool();
     Ok(pass.finish())
 }
 
@@ -230,29 +226,16 @@ impl Pass {
     }
 
     /// Compares an ET's pool with the entries. The entries count.
-    fn pool(&mut self, bytes: &dyn ReadAt) -> io::Result<()> {
+    fn pool(&mut self) {
         let complete = |tables: &Tables| tables.count == self.entries && tables.wrong.is_none();
         let Some(tables) = self.layout.tables.filter(complete) else {
-            return Ok(());
+            return;
         };
-        if tables.sum == self.sum {
-            return Ok(());
+        if tables.sum != self.sum {
+            let what = "the pool has other children than the entries' own parents say, which were \
+                        taken";
+            self.diagnostics.add(tables.pool, what);
         }
-        let mut parents = Vec::new();
-        scan::each(bytes, &self.layout, &mut |frame: &Frame<'_>| {
-            let content = frame.content.as_ref();
-            parents.push(content.map_or(0, |decoded| decoded.entry.parent));
-            if parents.len() < MAX_PARENTS {
-                Flow::On
-            } else {
-                Flow::Enough
-            }
-        })?;
-        let place = tables::first_mistake(bytes, tables.pool, &parents)?;
-        let what = "the pool gives this entry to another parent than the entry names, or leaves \
-                    one out: the entries' own parents were taken";
-        self.diagnostics.add(place.unwrap_or(tables.pool), what);
-        Ok(())
     }
 
     fn finish(mut self) -> Index {

@@ -12,8 +12,7 @@ use super::scan::{self, Flow, Frame};
 use super::tables::Tables;
 use crate::bytes::ReadAt;
 use crate::error::Error;
-use crate::model::FunctionId;
-use crate::notes::Note;
+use crate::note_words::name_of;
 use crate::source::{Listing, Record, Stop, Visit};
 
 /// Visits every unit of the file.
@@ -89,17 +88,13 @@ impl List<'_> {
         };
         let (thread, time) = when(entry).unzip();
         let note = notes::note(entry);
-        let named = note
-            .as_ref()
-            .and_then(|(kind, body)| Note::decode(*kind, body));
-        let function = named.map(|note| FunctionId(note.name()));
         self.0.emit(Record {
             offset: frame.offset,
             size: frame.size,
             thread,
             time,
             kind,
-            function: function.filter(|function| function.0 > 0),
+            function: note.as_ref().and_then(|(kind, body)| name_of(*kind, body)),
             note: note.as_ref().map(|(kind, body)| (*kind, &body[..])),
             ..Record::default()
         })

@@ -181,30 +181,3 @@ pub(super) fn find_root(
         at += step as u64;
     }
 }
-
-/// The place of the first child in the pool that has another parent than in `parents`. `parents` begins with the
-/// parent of entry 0, and may end early.
-pub(super) fn first_mistake(
-    bytes: &dyn ReadAt,
-    pool: u64,
-    parents: &[u32],
-) -> io::Result<Option<u64>> {
-    let mut numbers = Numbers::new(bytes, pool);
-    let lists = numbers.u64()?.unwrap_or(0);
-    for parent in 0..lists {
-        let Ok(children) = numbers.u64()? else {
-            return Ok(None);
-        };
-        for _ in 0..children {
-            let at = numbers.at;
-            let Ok(child) = numbers.u32()? else {
-                return Ok(None);
-            };
-            let right = parents.get(child as usize);
-            if child == 0 || right.is_some_and(|&right| u64::from(right) != parent) {
-                return Ok(Some(at));
-            }
-        }
-    }
-    Ok(None)
-}

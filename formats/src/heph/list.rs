@@ -12,8 +12,8 @@ use super::scan::{self, Unit, Walker};
 use crate::bytes::ReadAt;
 use crate::edges::ItemContent;
 use crate::error::Error;
-use crate::model::{FunctionId, Ticks};
-use crate::notes::Note;
+use crate::model::Ticks;
+use crate::note_words::name_of;
 use crate::source::{Listing, Record, Visit};
 
 /// The most values of an array that are shown.
@@ -37,12 +37,9 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
                 }
                 _ => None,
             };
-            let named = note
-                .as_ref()
-                .and_then(|(kind, body)| Note::decode(*kind, body));
             let function = match step.item.map(|(_, item)| item.what) {
                 Some(ItemContent::Span { function, .. }) => Some(function),
-                _ => named.map(|note| FunctionId(note.name())),
+                _ => note.as_ref().and_then(|(kind, body)| name_of(*kind, body)),
             };
             let kind = match &found.unit {
                 Unit::Event(event) => {
@@ -69,7 +66,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
                 size: found.size,
                 thread,
                 time,
-                function: function.filter(|function| note.is_none() || function.0 > 0),
+                function,
                 note: note.as_ref().map(|(kind, body)| (*kind, &body[..])),
                 kind,
                 ..Record::default()

@@ -8,7 +8,7 @@ use std::io::Write;
 
 use super::klass::{self, KLASSES, MAX_ARGUMENTS, TRACE_BITS, TRACE_NAMES, known, of_call};
 use super::names::label_of;
-use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, endianness};
+use super::record::{CALL, Encoder, MAPPING, SYSTEM, endianness};
 use crate::bytes::ByteOrder;
 use crate::escaped::escape;
 use crate::facts::{Value, of_counts};
@@ -108,12 +108,8 @@ impl<W: Write> EncoderState<W> {
         let (klass, is_new) = self.notes.klass(class)?;
         if is_new {
             let from = self.preamble.len();
-            let mut announcer = klass::Announcer {
-                out: &mut self.preamble,
-                order: self.encoder.order,
-                number: &mut self.encoder.number,
-            };
-            self.notes.announce(klass, class, &mut announcer);
+            let (encoder, out) = (&mut self.encoder, &mut self.preamble);
+            self.notes.announce(klass, class, encoder, out);
             self.lasting(from);
         }
         Some(klass)
@@ -182,45 +178,12 @@ fn text(bytes: &[u8]) -> String {
     escape(&bytes[..bytes.len().min(MAX_TEXT / 3)])
 }
 
-/// Appends records to some bytes.
-pub(super) struct Encoder {
-    pub(super) order: ByteOrder,
-    /// Number of the record before.
-    pub(super) number: u64,
-}
-
 impl Encoder {
-    /// Begins a record.
-    pub(super) fn begin<'a>(&mut self, out: &'a mut Vec<u8>, klass: u32, time: u64) -> Builder<'a> {
-        self.number += 1;
-        let header = Header {
-            klass,
-            time,
-            number: self.number,
-        };
-        Builder::new(out, self.order, header)
-    }
-
     /// Announces all klasses but those of calls with arguments, as HawkTracer begins its streams.
     pub(super) fn klasses(&mut self, out: &mut Vec<u8>) {
-        let mut announcer = klass::Announcer {
-            out,
-            order: self.order,
-            number: &mut self.number,
-        };
-        KLASSES.iter().for_each(|klass| announcer.announce(klass));
+        KLASSES.iter().for_each(|klass| self.announce(out, klass));
         let [major, minor, patch] = HAWKTRACER;
         let _ = self.begin(out, SYSTEM, 0).u8(major).u8(minor).u8(patch);
-    }
-
-    /// Announces calls with this many arguments.
-    pub(super) fn call_klass(&mut self, out: &mut Vec<u8>, flagged: bool, arguments: usize) {
-        let mut announcer = klass::Announcer {
-            out,
-            order: self.order,
-            number: &mut self.number,
-        };
-        announcer.announce_call(flagged, arguments);
     }
 
     /// The facts of the trace.

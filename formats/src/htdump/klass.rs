@@ -19,10 +19,9 @@
 //! Texts are escaped (`escape`). A field that a reader does not find is 0 or empty.
 
 use super::record::{
-    self, Builder, CALL, CALL_BASE, EVENT, FIELD, Header, KLASS, MAPPING, POINTER, STRUCT, SYSTEM,
-    TEXT, UNSIGNED,
+    self, CALL, CALL_BASE, EVENT, Encoder, FIELD, KLASS, MAPPING, POINTER, STRUCT, SYSTEM, TEXT,
+    UNSIGNED,
 };
-use crate::bytes::ByteOrder;
 use crate::facts::{Fact, Names};
 use crate::identity::Part;
 
@@ -374,66 +373,47 @@ pub(super) fn standard(id: u32) -> Option<&'static Klass> {
     KLASSES.iter().find(|klass| klass.id == id && id <= SYSTEM)
 }
 
-/// Writes the descriptions of klasses.
-pub(super) struct Announcer<'a> {
-    pub(super) out: &'a mut Vec<u8>,
-    pub(super) order: ByteOrder,
-    /// Number of the record before.
-    pub(super) number: &'a mut u64,
-}
-
-impl Announcer<'_> {
-    fn begin(&mut self, klass: u32) -> Builder<'_> {
-        *self.number += 1;
-        let header = Header {
-            klass,
-            time: 0,
-            number: *self.number,
-        };
-        Builder::new(self.out, self.order, header)
-    }
-
-    pub(super) fn klass(&mut self, id: u32, name: &str, fields: u8) {
-        let record = self.begin(KLASS);
+/// The announcing part: descriptions of klasses.
+impl Encoder {
+    pub(super) fn klass(&mut self, out: &mut Vec<u8>, id: u32, name: &str, fields: u8) {
+        let record = self.begin(out, KLASS, 0);
         let _ = record.u32(id).text(name).u8(fields);
     }
 
-    fn field(&mut self, id: u32, field: &Field, name: &str) {
-        self.described(id, field.described(), name);
-    }
-
     /// Describes a field: its kind, its bytes, the name of its type, and its own.
-    pub(super) fn described(
+    pub(super) fn field(
         &mut self,
+        out: &mut Vec<u8>,
         id: u32,
         (kind, size, type_name): (u8, u64, &str),
         name: &str,
     ) {
-        let record = self.begin(FIELD).u32(id).text(type_name).text(name);
+        let record = self.begin(out, FIELD, 0).u32(id).text(type_name).text(name);
         let _ = record.u64(size).u8(kind);
     }
 
     /// Announces one of [`KLASSES`].
-    pub(super) fn announce(&mut self, klass: &Klass) {
-        self.klass(klass.id, klass.name, klass.fields.len() as u8);
+    pub(super) fn announce(&mut self, out: &mut Vec<u8>, klass: &Klass) {
+        self.klass(out, klass.id, klass.name, klass.fields.len() as u8);
         for field in klass.fields {
-            self.field(klass.id, field, field.name);
+            self.field(out, klass.id, field.described(), field.name);
         }
     }
 
     /// Announces the klass of calls with this many arguments, at most [`MAX_ARGUMENTS`].
-    pub(super) fn announce_call(&mut self, flagged: bool, arguments: usize) {
+    pub(super) fn call_klass(&mut self, out: &mut Vec<u8>, flagged: bool, arguments: usize) {
         let id = of_call(flagged, arguments);
         let kind = if flagged { "Flagged" } else { "" };
         let name = format!("FDR_{kind}CallEvent{arguments}");
         let fields = 1 + usize::from(flagged) + arguments;
-        self.klass(id, &name, fields as u8);
-        self.field(id, &CALL_FIELD, CALL_FIELD.name);
+        self.klass(out, id, &name, fields as u8);
+        self.field(out, id, CALL_FIELD.described(), CALL_FIELD.name);
         if flagged {
-            self.field(id, &u32("flags"), "flags");
+            self.field(out, id, u32("flags").described(), "flags");
         }
         for argument in 1..=arguments {
-            self.field(id, &u64(""), &format!("argument{argument}"));
+            let name = format!("argument{argument}");
+            self.field(out, id, u64("").described(), &name);
         }
     }
 }

@@ -10,6 +10,7 @@ use super::schema::printable_name;
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{FunctionId, Ticks};
+use crate::note_words::name_of;
 use crate::notes::{Note, NoteKind};
 use crate::source::{Listing, Record, Visit};
 use crate::text;
@@ -65,7 +66,7 @@ fn words(kind: NoteKind, body: &[u8], index: &Index, detail: &mut String) -> Opt
     let words = note.words(&index.info);
     detail.clear();
     let _ = write!(detail, "fdr {}: {words}", kind.name());
-    Some(FunctionId(note.name())).filter(|name| name.0 > 0)
+    name_of(kind, body)
 }
 
 /// Describes a record's fields. Returns the number of its thread and its function, if it has them.

@@ -22,8 +22,8 @@
 use std::collections::BTreeMap;
 
 use super::fields::{FieldLayout, Kind};
-use super::klass::{Announcer, INSIDE, THREAD_ID, names_of_viewers};
-use super::record::{Builder, STRUCT, TEXT, UNSIGNED};
+use super::klass::{INSIDE, THREAD_ID, names_of_viewers};
+use super::record::{Builder, Encoder, STRUCT, TEXT, UNSIGNED};
 use crate::escaped::{escape, label};
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
 use crate::note_values::{NoteNames, NoteValues, Value};
@@ -62,7 +62,13 @@ impl Klasses {
     }
 
     /// Announces a klass.
-    pub(super) fn announce(&self, klass: u32, class: &NoteClass, announcer: &mut Announcer<'_>) {
+    pub(super) fn announce(
+        &self,
+        klass: u32,
+        class: &NoteClass,
+        encoder: &mut Encoder,
+        out: &mut Vec<u8>,
+    ) {
         let title = class.title(&self.names);
         let own = ["HT_", "FDR_"];
         let before = match own.iter().any(|own| title.starts_with(own)) {
@@ -72,14 +78,14 @@ impl Klasses {
         let name = format!("{before}{}", label(cut(&title, NAME)));
         let types = class.types().unwrap_or_default();
         let fields = 1 + FIELDS + types.len();
-        announcer.klass(klass, &name, fields as u8);
-        announcer.described(klass, (STRUCT, 24, "HT_Event"), "base");
-        announcer.described(klass, (UNSIGNED, 4, "HT_ThreadId"), THREAD_ID);
+        encoder.klass(out, klass, &name, fields as u8);
+        encoder.field(out, klass, (STRUCT, 24, "HT_Event"), "base");
+        encoder.field(out, klass, (UNSIGNED, 4, "HT_ThreadId"), THREAD_ID);
         let word = format!("{PREFIX}{}", class.word());
-        announcer.described(klass, (UNSIGNED, 1, &word), INSIDE.name);
+        encoder.field(out, klass, (UNSIGNED, 1, &word), INSIDE.name);
         let names = class.names(&self.names, FIELD_NAME, names_of_viewers());
         for (name, &of) in names.iter().zip(&types) {
-            announcer.described(klass, described(of), name);
+            encoder.field(out, klass, described(of), name);
         }
     }
 }

@@ -145,6 +145,26 @@ fn names_klass(head: &[u8]) -> bool {
         .is_some_and(|name| name.starts_with(b"HT_"))
 }
 
+/// Appends records to some bytes.
+pub(super) struct Encoder {
+    pub(super) order: ByteOrder,
+    /// Number of the record before.
+    pub(super) number: u64,
+}
+
+impl Encoder {
+    /// Begins a record.
+    pub(super) fn begin<'a>(&mut self, out: &'a mut Vec<u8>, klass: u32, time: u64) -> Builder<'a> {
+        self.number += 1;
+        let header = Header {
+            klass,
+            time,
+            number: self.number,
+        };
+        Builder::new(out, self.order, header)
+    }
+}
+
 /// Puts the fields of one record behind its header. Its methods are not inlined, because most records are calls of
 /// the program, and these are encoded by another function.
 pub struct Builder<'a> {
