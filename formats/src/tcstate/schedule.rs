@@ -149,7 +149,7 @@ pub(super) fn extent(
 impl Builder {
     /// Writes the changes of threads at `time`, which is not before an earlier change.
     pub(super) fn states(&mut self, time: i64, changes: &[Change]) {
-        self.advance(time);
+        self.engine.advance(time);
         // The CPUs that a thread comes to or leaves. Their values are computed after all threads have moved.
         let mut touched = Vec::new();
         for change in changes {
@@ -215,7 +215,7 @@ impl StatesAt {
                 then = Some(builder.engine.attributes().to_vec());
             }
             builder.states(now, changes);
-            builder.bytes.clear();
+            builder.engine.bytes.clear();
         }
         let all = builder.engine.attributes();
         let then = then.as_deref().unwrap_or(all);

@@ -59,6 +59,10 @@ pub(super) struct Engine {
     attributes: Vec<Attribute>,
     /// Intervals that end in the ns before `now`.
     ended: Vec<Interval>,
+    /// Encoded intervals; the caller takes them.
+    pub(super) bytes: Vec<u8>,
+    /// How many there have been.
+    pub(super) intervals: u64,
 }
 
 impl Engine {
@@ -69,6 +73,8 @@ impl Engine {
             now: start,
             attributes: Vec::new(),
             ended: Vec::new(),
+            bytes: Vec::new(),
+            intervals: 0,
         };
         engine.create(0, Name::Word(""), Kind::None);
         engine
@@ -92,25 +98,29 @@ impl Engine {
         key
     }
 
-    /// The next changes happen at `time`, which is not before an earlier one. `out` gets the intervals
-    /// that ended in between.
+    /// The next changes happen at `time`, which is not before an earlier one.
     #[inline]
-    pub(super) fn advance(&mut self, time: i64, out: &mut impl FnMut(&Interval)) {
+    pub(super) fn advance(&mut self, time: i64) {
         if time > self.now {
-            self.hand_over(out);
+            self.write_ended();
             self.now = time;
         }
     }
 
-    #[inline(always)]
-    fn hand_over(&mut self, out: &mut impl FnMut(&Interval)) {
-        if self.ended.len() > 1 {
+    #[inline]
+    fn write_ended(&mut self) {
+        let mut ended = std::mem::take(&mut self.ended);
+        if ended.len() > 1 {
             // The ends are the same.
-            self.ended
-                .sort_unstable_by_key(|interval| (interval.start, interval.key));
+            ended.sort_unstable_by_key(|interval| (interval.start, interval.key));
         }
-        self.ended.iter().for_each(out);
-        self.ended.clear();
+        for interval in ended.drain(..) {
+            let attribute = self.attributes.get(interval.key as usize);
+            let any = attribute.is_some_and(|attribute| attribute.kind == Kind::Any);
+            push_interval(&mut self.bytes, &interval, any);
+            self.intervals += 1;
+        }
+        self.ended = ended;
     }
 
     /// An attribute has this value now.
@@ -139,19 +149,17 @@ impl Engine {
     }
 
     /// Ends the history at `end`, not before the last change.
-    pub(super) fn finish(&mut self, end: i64, out: &mut impl FnMut(&Interval)) {
-        self.hand_over(out);
-        let mut last: Vec<Interval> = Vec::with_capacity(self.attributes.len());
+    pub(super) fn finish(&mut self, end: i64) {
+        self.write_ended();
         for (key, attribute) in self.attributes.iter().enumerate() {
-            last.push(Interval {
+            self.ended.push(Interval {
                 start: attribute.since,
                 end,
                 key: key as u32,
                 value: attribute.value,
             });
         }
-        last.sort_unstable_by_key(|interval| (interval.start, interval.key));
-        last.iter().for_each(out);
+        self.write_ended();
     }
 }
 
@@ -210,14 +218,8 @@ pub(super) struct Builder {
     counter_of: HashMap<String, u32>,
     /// The CPUs with a status of their own, which states whether a thread runs there.
     status_cpus: HashSet<u32>,
-    /// Keys whose values state their own types.
-    any: HashSet<u32>,
     /// Changes of CPU that the state does not have, or has too late.
     pub(super) lost_cpu_changes: u64,
-    /// Encoded intervals; the caller takes them.
-    pub(super) bytes: Vec<u8>,
-    /// How many there have been.
-    pub(super) intervals: u64,
 }
 
 impl Builder {
@@ -244,15 +246,8 @@ impl Builder {
             counters: Vec::new(),
             counter_of: HashMap::new(),
             status_cpus,
-            any: HashSet::new(),
             lost_cpu_changes: 0,
-            bytes: Vec::new(),
-            intervals: 0,
         }
-    }
-
-    pub(super) fn engine(&self) -> &Engine {
-        &self.engine
     }
 
     /// The key of a CPU that has one.
@@ -266,18 +261,10 @@ impl Builder {
         self.counters.get(number as usize).map_or("", |name| name)
     }
 
-    /// The next changes happen at `time`.
-    #[inline]
-    pub(super) fn advance(&mut self, time: i64) {
-        let (bytes, intervals, any) = (&mut self.bytes, &mut self.intervals, &self.any);
-        let mut out = |interval: &Interval| write(bytes, intervals, any, interval);
-        self.engine.advance(time, &mut out);
-    }
-
     /// A change of a thread, not before an earlier one.
     #[inline]
     pub(super) fn change(&mut self, thread: usize, time: i64, op: Op, info: &TraceInfo) {
-        self.advance(time);
+        self.engine.advance(time);
         let engine = &mut self.engine;
         match op {
             Op::Cpu(cpu) => {
@@ -350,9 +337,7 @@ impl Builder {
         let (engine, parent) = (&mut self.engine, thread.counters);
         let key = *thread.counter_of.entry(number_of_name).or_insert_with(|| {
             let name = Name::Counter(number_of_name);
-            let key = engine.create(parent, name, Kind::Any);
-            self.any.insert(key);
-            key
+            engine.create(parent, name, Kind::Any)
         });
         engine.set(key, number.value());
     }
@@ -419,13 +404,6 @@ impl Builder {
             self.lost_cpu_changes += u64::from(change == Change::Same || twice);
         }
     }
-
-    /// Ends the history.
-    pub(super) fn finish(&mut self, end: i64) {
-        let (bytes, intervals, any) = (&mut self.bytes, &mut self.intervals, &self.any);
-        let mut out = |interval: &Interval| write(bytes, intervals, any, interval);
-        self.engine.finish(end, &mut out);
-    }
 }
 
 /// Makes sure that a thread has a key.
@@ -445,16 +423,6 @@ fn kind(has_status: bool) -> Kind {
         true => Kind::Int,
         false => Kind::None,
     }
-}
-
-#[inline]
-fn write(bytes: &mut Vec<u8>, count: &mut u64, any: &HashSet<u32>, interval: &Interval) {
-    push_interval(
-        bytes,
-        interval,
-        !any.is_empty() && any.contains(&interval.key),
-    );
-    *count += 1;
 }
 
 /// One more level of a thread's call stack.
@@ -478,30 +446,34 @@ fn begin(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::decode_interval;
     use super::*;
 
     #[test]
     fn changes_become_intervals() {
         let mut engine = Engine::new(10);
-        let mut found = Vec::new();
-        let mut out = |interval: &Interval| {
-            found.push((interval.start, interval.end, interval.key, interval.value));
-        };
         let a = engine.create(0, Name::Word("a"), Kind::Int);
         assert_eq!(
             engine.set(a, Value::Int(1)),
             Change::Replaced,
             "null since the start"
         );
-        engine.advance(12, &mut out);
+        engine.advance(12);
         let b = engine.create(0, Name::Number(7), Kind::Int);
         assert_eq!(engine.set(b, Value::Int(5)), Change::Ended);
         assert_eq!(engine.set(a, Value::Int(1)), Change::Same);
         assert_eq!(engine.set(a, Value::Null), Change::Ended);
         assert_eq!(engine.set(a, Value::Int(1)), Change::Replaced);
-        engine.advance(15, &mut out);
+        engine.advance(15);
         assert_eq!(engine.set(b, Value::Null), Change::Ended);
-        engine.finish(20, &mut out);
+        engine.finish(20);
+        let kinds: Vec<Kind> = engine.attributes().iter().map(|one| one.kind).collect();
+        let (mut found, mut rest) = (Vec::new(), &engine.bytes[..]);
+        while !rest.is_empty() {
+            let (interval, size) = decode_interval(rest, &kinds).expect("an interval");
+            found.push((interval.start, interval.end, interval.key, interval.value));
+            rest = &rest[size..];
+        }
         let wanted = [
             (10, 11, 1, Value::Int(1)),
             (10, 11, 2, Value::Null),

@@ -160,7 +160,7 @@ impl TcstateWriter {
                 builder.states(now, changes);
                 hand_over(&mut builder, out, CHUNK)?;
             }
-            builder.finish(end);
+            builder.engine.finish(end);
             hand_over(&mut builder, out, 1)?;
             let header = Header {
                 major: 1,
@@ -168,8 +168,8 @@ impl TcstateWriter {
                 size: HEADER_SIZE as u32,
                 start,
                 end,
-                intervals: builder.intervals,
-                keys: builder.engine().attributes().len() as u32,
+                intervals: builder.engine.intervals,
+                keys: builder.engine.attributes().len() as u32,
                 flags: SORTED,
                 strings_offset: out.stream_position()?,
                 strings: builder.strings.names.len() as u64,
@@ -183,7 +183,7 @@ impl TcstateWriter {
             out.seek(SeekFrom::Start(0))?;
             out.write_all(&header.encode())
         })?;
-        let attributes = builder.engine().attributes();
+        let attributes = builder.engine.attributes();
         save(&self.folder, types, |out| write_types(out, attributes))?;
         save(&self.folder, tree, |out| {
             write_tree(out, attributes, |number| builder.counter_name(number))
@@ -228,11 +228,11 @@ impl TcstateWriter {
 
 /// Writes intervals if at least this many bytes of them wait.
 fn hand_over(builder: &mut Builder, out: &mut dyn Write, least: usize) -> io::Result<()> {
-    if builder.bytes.len() < least {
+    if builder.engine.bytes.len() < least {
         return Ok(());
     }
-    let written = out.write_all(&builder.bytes);
-    builder.bytes.clear();
+    let written = out.write_all(&builder.engine.bytes);
+    builder.engine.bytes.clear();
     written
 }
 
