@@ -1,6 +1,9 @@
 //! Keeps the bytes of many strands apart until the file is written: in memory up to a budget, then in one unlinked file
 //! in the folder for temporary files. Bytes can be changed after they were written, and are read from the front.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -193,6 +196,27 @@ impl<'a> Cursor<'a> {
     pub(crate) fn skip(&mut self, count: usize) {
         self.at += count as u64;
     }
+}
+
+/// Goes through strands in the order of their items. `step` takes the item of a strand, which none has at first, goes on to
+/// the next one, and returns the key of that. At the same key, the first strand is first.
+pub(crate) fn merge<T, K: Ord, E>(
+    strands: &mut [T],
+    mut step: impl FnMut(usize, &mut T) -> Result<Option<K>, E>,
+) -> Result<(), E> {
+    let mut turns = BinaryHeap::new();
+    for (place, strand) in strands.iter_mut().enumerate() {
+        let key = step(place, strand)?;
+        turns.extend(key.map(|key| Reverse((key, place))));
+    }
+    while let Some(mut earliest) = turns.peek_mut() {
+        let Reverse((_, place)) = *earliest;
+        match step(place, &mut strands[place])? {
+            Some(key) => *earliest = Reverse((key, place)),
+            None => drop(PeekMut::pop(earliest)),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

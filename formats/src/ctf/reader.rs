@@ -2,8 +2,7 @@
 //! merged by time. It holds the metadata and the index; a stream file is open only while its lane is decoded. A lane
 //! keeps one batch of calls, a window per file, and the CPU of each thread.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -18,6 +17,7 @@ use crate::error::{Diagnostic, DiagnosticCount, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks, TraceInfo};
 use crate::sink::Sink;
 use crate::source::{Record, Source};
+use crate::spool::merge;
 
 /// A CTF folder, opened and indexed. A lane is a stream file, or several that share threads.
 #[derive(Debug)]
@@ -108,6 +108,7 @@ pub(super) fn decode_lane(
         let mut reader = Reader::new(&index.schema, bytes, window);
         reader.describe = !index.schema.ours;
         parts.push(Part {
+            head: None,
             file: *file,
             reader,
             reported: 0,
@@ -116,7 +117,13 @@ pub(super) fn decode_lane(
             discarded: 0,
         });
     }
-    decoder.merge(&mut parts, progress)?;
+    merge(&mut parts, |_, part| {
+        if let Some(event) = part.head.take() {
+            decoder.event(part, &event)?;
+        }
+        part.head = decoder.advance(part, progress)?;
+        Ok::<_, Error>(part.head.map(|event| event.time))
+    })?;
     decoder.finish();
     Ok(())
 }
@@ -133,6 +140,8 @@ fn open(index: &Index, lane: &Lane) -> Result<Vec<(usize, FileBytes)>, Error> {
 
 /// A file of a lane.
 struct Part<'a> {
+    /// The next event.
+    head: Option<Event>,
     file: usize,
     reader: Reader<'a>,
     /// Bytes whose progress was reported.
@@ -163,31 +172,6 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    fn merge(
-        &mut self,
-        parts: &mut [Part<'_>],
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), Error> {
-        let mut heads: Vec<Option<Event>> = Vec::new();
-        let mut order = BinaryHeap::new();
-        for (at, part) in parts.iter_mut().enumerate() {
-            let event = self.advance(part, progress)?;
-            order.extend(event.map(|event| Reverse((event.time, at))));
-            heads.push(event);
-        }
-        while let Some(Reverse((_, at))) = order.pop() {
-            let (Some(part), Some(head)) = (parts.get_mut(at), heads.get_mut(at)) else {
-                continue;
-            };
-            if let Some(event) = head.take() {
-                self.event(part, &event)?;
-            }
-            *head = self.advance(part, progress)?;
-            order.extend(head.map(|event| Reverse((event.time, at))));
-        }
-        Ok(())
-    }
-
     /// The next event of a file. Everything in front of it is handled.
     fn advance(
         &mut self,

@@ -4,9 +4,6 @@
 //! entries and need the size and parent of each, so the writer goes through all entries twice. It also needs 8 bytes of
 //! memory an entry.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
@@ -19,7 +16,7 @@ use super::thread_encoder::{Encoders, Store, Strands};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Mark, Thread, TraceInfo};
 use crate::sink::{Losses, Sink};
-use crate::spool::{Cursor, Spool};
+use crate::spool::{self, Cursor, Spool};
 use crate::writer::Writer;
 
 /// Bytes that are collected before they are written.
@@ -180,31 +177,22 @@ impl EntraceWriter {
         let mut runs: Vec<Run<'_>> = threads
             .map(|(encoder, strands)| Run::new(encoder.thread.id.0, &self.spool, *strands))
             .collect();
-        let mut turns = BinaryHeap::new();
-        for (place, run) in runs.iter_mut().enumerate() {
-            turns.extend(run.next()?.map(|time| Reverse((time, place))));
-        }
-        while let Some(mut earliest) = turns.peek_mut() {
-            let Reverse((_, place)) = *earliest;
-            let run = &mut runs[place];
-            let item = run.item;
-            run.take_extra()?;
-            run.open.truncate(item.depth as usize);
-            let at = EntryPosition {
-                parent: run.open.last().copied().unwrap_or(0),
-                thread: run.thread,
-            };
-            give(own, &item, at, &run.payload)?;
-            if item.holds_others() {
-                run.open.push(own);
+        spool::merge(&mut runs, |_, run| {
+            if let Some(item) = run.item {
+                run.take_extra(item.extra as usize)?;
+                run.open.truncate(item.depth as usize);
+                let at = EntryPosition {
+                    parent: run.open.last().copied().unwrap_or(0),
+                    thread: run.thread,
+                };
+                give(own, &item, at, &run.payload)?;
+                if item.holds_others() {
+                    run.open.push(own);
+                }
+                own += 1;
             }
-            own += 1;
-            match run.next()? {
-                Some(time) => *earliest = Reverse((time, place)),
-                None => drop(PeekMut::pop(earliest)),
-            }
-        }
-        Ok(())
+            run.next()
+        })
     }
 }
 
@@ -214,7 +202,7 @@ struct Run<'a> {
     items: Cursor<'a>,
     extra: Cursor<'a>,
     /// The next item, and its arguments or payload.
-    item: Item,
+    item: Option<Item>,
     payload: Vec<u8>,
     /// The places in the file of the open calls that the next item may be in.
     open: Vec<u32>,
@@ -228,7 +216,7 @@ impl<'a> Run<'a> {
             thread,
             items: Cursor::new(spool, strands.items),
             extra: Cursor::new(spool, strands.extra),
-            item: Item::default(),
+            item: None,
             payload: Vec::new(),
             open: Vec::new(),
             time: 0,
@@ -237,19 +225,18 @@ impl<'a> Run<'a> {
 
     /// Goes on to the next item; returns its time.
     fn next(&mut self) -> io::Result<Option<u64>> {
-        let Some(bytes) = self.items.rest()?.first_chunk() else {
+        self.item = self.items.rest()?.first_chunk().map(Item::decode);
+        let Some(item) = self.item else {
             return Ok(None);
         };
-        self.item = Item::decode(bytes);
         self.items.skip(item::SIZE);
-        if self.item.has_all(has::TIME) {
-            self.time = self.time.max(self.item.time);
+        if item.has_all(has::TIME) {
+            self.time = self.time.max(item.time);
         }
         Ok(Some(self.time))
     }
 
-    fn take_extra(&mut self) -> io::Result<()> {
-        let count = self.item.extra as usize;
+    fn take_extra(&mut self, count: usize) -> io::Result<()> {
         self.payload.clear();
         while self.payload.len() < count {
             let more = self.extra.rest()?;

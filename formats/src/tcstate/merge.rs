@@ -10,15 +10,12 @@
 //! | 24 | 4 | function; number of a CPU; name of a counter |
 //! | 28 | 4 | 0 push, 1 pop, 2 sign of life, 3 CPU, 4 counter, 5 counter with a fraction |
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::io;
 
 use super::thread_encoder::{Number, Op};
 use crate::bytes::{ByteOrder, Fields};
 use crate::model::FunctionId;
-use crate::spool::{Cursor, Spool};
+use crate::spool::{self, Cursor, Spool};
 
 /// Bytes of a change.
 const SIZE: usize = 32;
@@ -117,26 +114,15 @@ impl Changes {
         self,
         mut take: impl FnMut(usize, i64, Op, &Number) -> io::Result<()>,
     ) -> io::Result<()> {
-        let (mut strands, mut turns) = (Vec::new(), BinaryHeap::new());
-        for thread in 0..self.threads {
-            let mut cursor = Cursor::new(&self.spool, thread);
-            let first = next(&mut cursor)?;
-            turns.extend(first.map(|first| Reverse((first.time, first.turn, thread))));
-            strands.push((cursor, first));
-        }
-        while let Some(mut earliest) = turns.peek_mut() {
-            let Reverse((.., thread)) = *earliest;
-            let (cursor, change) = &mut strands[thread];
+        let cursor = |thread| (Cursor::new(&self.spool, thread), None::<Change>);
+        let mut strands: Vec<_> = (0..self.threads).map(cursor).collect();
+        spool::merge(&mut strands, |thread, (cursor, change)| {
             if let Some(change) = change {
                 take(thread, change.time, change.op, &change.number)?;
             }
             *change = next(cursor)?;
-            match change {
-                Some(next) => *earliest = Reverse((next.time, next.turn, thread)),
-                None => drop(PeekMut::pop(earliest)),
-            }
-        }
-        Ok(())
+            Ok(change.map(|next| (next.time, next.turn)))
+        })
     }
 }
 
