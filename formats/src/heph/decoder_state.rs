@@ -295,9 +295,10 @@ impl DecoderState {
         let Some(pending) = self.pending.take() else {
             return;
         };
-        let Some((own, attributes)) = pending.fact else {
+        let Some((own, mut attributes)) = pending.fact else {
             return;
         };
+        attributes.unescape();
         let offset = pending.offset;
         let problem = match own {
             OwnEvent::Trace => self.describe_trace(attributes.trace()),

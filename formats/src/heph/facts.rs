@@ -241,41 +241,42 @@ impl Gathered {
         self.list.iter().map(|(_, value)| value)
     }
 
-    /// Names and values. A text stands behind its value, as it was before it was escaped.
-    fn facts(&self) -> impl Iterator<Item = (&[u8], facts::Value<'_>, String)> {
+    /// Takes back what was escaped, if the event says so.
+    pub(super) fn unescape(&mut self) {
         let is_escaped = |(name, value): &(Vec<u8>, GatheredValue)| {
             name == ESCAPED.as_bytes() && matches!(value, GatheredValue::Unsigned(1))
         };
-        let is_escaped = self.list.iter().any(is_escaped);
-        self.list.iter().map(move |(name, value)| {
-            let mut text = String::new();
-            let value = match value {
-                GatheredValue::Unsigned(number) => facts::Value::Number(*number),
-                GatheredValue::Signed(number) => facts::Value::Signed(*number),
-                GatheredValue::Float(number) => facts::Value::Float(*number),
-                GatheredValue::Text(bytes) => {
-                    text = match is_escaped {
-                        true => unescape_text(bytes),
-                        false => lossy(bytes),
-                    };
-                    facts::Value::Text("")
+        if self.list.iter().any(is_escaped) {
+            for (_, value) in &mut self.list {
+                if let GatheredValue::Text(text) = value {
+                    *text = unescape_text(text).into_bytes();
                 }
-            };
-            (&name[..], value, text)
-        })
+            }
+        }
+    }
+
+    /// Names and values.
+    fn facts(&self) -> impl Iterator<Item = (&[u8], &GatheredValue)> {
+        self.list.iter().map(|(name, value)| (&name[..], value))
     }
 
     /// The facts of `fdr:trace`.
     pub(super) fn trace(&self) -> TraceInfo {
         let mut info = TraceInfo::default();
-        for (name, value, text) in self.facts() {
-            if let Some(fact) = facts::named(TRACE_NAMES, name) {
-                let value = match value {
-                    facts::Value::Text(_) => facts::Value::Text(&text),
-                    facts::Value::Number(flag) if fact.is_flag() => facts::Value::Flag(flag != 0),
-                    other => other,
-                };
-                fact.set(&mut info, value);
+        for (name, value) in self.facts() {
+            let Some(fact) = facts::named(TRACE_NAMES, name) else {
+                continue;
+            };
+            match value {
+                GatheredValue::Text(text) => fact.set(&mut info, facts::Value::Text(&lossy(text))),
+                GatheredValue::Unsigned(flag) if fact.is_flag() => {
+                    fact.set(&mut info, facts::Value::Flag(*flag != 0));
+                }
+                GatheredValue::Unsigned(number) => {
+                    fact.set(&mut info, facts::Value::Number(*number));
+                }
+                GatheredValue::Signed(number) => fact.set(&mut info, facts::Value::Signed(*number)),
+                GatheredValue::Float(number) => fact.set(&mut info, facts::Value::Float(*number)),
             }
         }
         info
@@ -284,17 +285,17 @@ impl Gathered {
     /// The facts of `fdr:function`.
     pub(super) fn function(&self) -> FunctionFacts {
         let mut function = FunctionFacts::default();
-        for (name, value, text) in self.facts() {
+        for (name, value) in self.facts() {
             match (name, value) {
-                (b"id", facts::Value::Number(id)) => function.id = u32::try_from(id).ok(),
-                (b"name", facts::Value::Text(_)) => function.name = text,
-                (b"file", facts::Value::Text(_)) => function.file = text,
-                (b"line", facts::Value::Number(line)) => {
-                    function.line = u32::try_from(line).unwrap_or(0);
+                (b"id", GatheredValue::Unsigned(id)) => function.id = u32::try_from(*id).ok(),
+                (b"name", GatheredValue::Text(text)) => function.name = lossy(text),
+                (b"file", GatheredValue::Text(text)) => function.file = lossy(text),
+                (b"line", GatheredValue::Unsigned(line)) => {
+                    function.line = u32::try_from(*line).unwrap_or(0);
                 }
-                (b"untimed", facts::Value::Number(untimed)) => function.untimed = untimed == 1,
-                (b"what", facts::Value::Number(what)) => {
-                    let what = u8::try_from(what).unwrap_or(u8::MAX);
+                (b"untimed", GatheredValue::Unsigned(untimed)) => function.untimed = *untimed == 1,
+                (b"what", GatheredValue::Unsigned(what)) => {
+                    let what = u8::try_from(*what).unwrap_or(u8::MAX);
                     function.kind = FunctionKind::from_number(what);
                 }
                 _ => {}
@@ -306,19 +307,19 @@ impl Gathered {
     /// The facts of `fdr:thread`.
     pub(super) fn thread(&self) -> ThreadFacts {
         let mut thread = ThreadFacts::default();
-        for (name, value, text) in self.facts() {
+        for (name, value) in self.facts() {
             match (name, value) {
-                (b"stream", facts::Value::Number(stream)) => {
-                    thread.stream = u32::try_from(stream).ok();
-                }
-                (b"substream", facts::Value::Number(number)) => thread.substream = number,
-                (b"thread", facts::Value::Number(id)) => thread.thread = Some(id),
-                (b"rows", facts::Value::Number(first)) => thread.rows = Some(first),
-                (b"process", facts::Value::Number(process)) => thread.process = Some(process),
-                (b"name", facts::Value::Text(_)) => thread.name = Some(text),
-                (name, facts::Value::Number(records)) => {
-                    facts::set_count(&mut thread.counts, name, records);
-                }
+                (b"name", GatheredValue::Text(text)) => thread.name = Some(lossy(text)),
+                (name, &GatheredValue::Unsigned(number)) => match name {
+                    b"stream" => thread.stream = u32::try_from(number).ok(),
+                    b"substream" => thread.substream = number,
+                    b"thread" => thread.thread = Some(number),
+                    b"rows" => thread.rows = Some(number),
+                    b"process" => thread.process = Some(number),
+                    _ => {
+                        facts::set_count(&mut thread.counts, name, number);
+                    }
+                },
                 _ => {}
             }
         }

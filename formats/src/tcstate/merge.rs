@@ -37,22 +37,23 @@ struct Change {
     time: i64,
     turn: u64,
     op: Op,
-    number: Number,
 }
 
 impl Change {
     fn encode(&self) -> [u8; SIZE] {
-        let (kind, id) = match self.op {
-            Op::Push(FunctionId(function)) => (0u32, function),
-            Op::Pop => (1, 0),
-            Op::Seen => (2, 0),
-            Op::Cpu(cpu) => (3, cpu),
-            Op::Counter(FunctionId(name)) => (4 + u32::from(self.number.is_double), name),
+        let (kind, id, bits) = match self.op {
+            Op::Push(FunctionId(function)) => (0u32, function, 0),
+            Op::Pop => (1, 0, 0),
+            Op::Seen => (2, 0, 0),
+            Op::Cpu(cpu) => (3, cpu, 0),
+            Op::Counter(FunctionId(name), Number { is_double, bits }) => {
+                (4 + u32::from(is_double), name, bits)
+            }
         };
         let mut bytes = [0; SIZE];
         bytes[..8].copy_from_slice(&self.time.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.turn.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.number.bits.to_le_bytes());
+        bytes[16..24].copy_from_slice(&bits.to_le_bytes());
         bytes[24..28].copy_from_slice(&id.to_le_bytes());
         bytes[28..].copy_from_slice(&kind.to_le_bytes());
         bytes
@@ -68,15 +69,9 @@ impl Change {
             1 => Op::Pop,
             2 => Op::Seen,
             3 => Op::Cpu(id),
-            _ => Op::Counter(FunctionId(id)),
+            _ => Op::Counter(FunctionId(id), Number::new(kind == 5, bits)),
         };
-        let number = Number::new(kind == 5, bits);
-        Some(Change {
-            time,
-            turn,
-            op,
-            number,
-        })
+        Some(Change { time, turn, op })
     }
 }
 
@@ -87,24 +82,13 @@ impl Changes {
         self.threads += 1;
     }
 
-    /// A change of a thread, not before its last change. `number` is the value of a counter.
-    pub(super) fn push(
-        &mut self,
-        thread: usize,
-        time: i64,
-        op: Op,
-        number: Number,
-    ) -> io::Result<()> {
+    /// A change of a thread, not before its last change.
+    pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
         if self.now.replace(thread) != Some(thread) {
             self.turn += 1;
         }
         let turn = self.turn;
-        let change = Change {
-            time,
-            turn,
-            op,
-            number,
-        };
+        let change = Change { time, turn, op };
         self.spool.push(thread, &change.encode())
     }
 
@@ -112,13 +96,13 @@ impl Changes {
     /// came.
     pub(super) fn merge(
         self,
-        mut take: impl FnMut(usize, i64, Op, &Number) -> io::Result<()>,
+        mut take: impl FnMut(usize, i64, Op) -> io::Result<()>,
     ) -> io::Result<()> {
         let cursor = |thread| (Cursor::new(&self.spool, thread), None::<Change>);
         let mut strands: Vec<_> = (0..self.threads).map(cursor).collect();
         spool::merge(&mut strands, |thread, (cursor, change)| {
             if let Some(change) = change {
-                take(thread, change.time, change.op, &change.number)?;
+                take(thread, change.time, change.op)?;
             }
             *change = next(cursor)?;
             Ok(change.map(|next| (next.time, next.turn)))
@@ -147,35 +131,31 @@ mod tests {
                 // Some changes are at the same time, some are far apart, and one is far beyond 32 bits.
                 let far = if nth == 49_999 { i64::MAX / 2 } else { 0 };
                 let time = -1 + nth / 2 * (3 - thread as i64) * 1000 + far;
-                let mut number = Number::default();
                 let op = match nth % 4 {
                     0 => Op::Push(FunctionId(u32::MAX - nth as u32)),
                     1 => Op::Pop,
                     2 => {
-                        number = Number::new(nth % 8 == 2, nth as u64 * (u64::MAX / 60_000));
-                        Op::Counter(FunctionId(u32::MAX - nth as u32))
+                        let number = Number::new(nth % 8 == 2, nth as u64 * (u64::MAX / 60_000));
+                        Op::Counter(FunctionId(u32::MAX - nth as u32), number)
                     }
                     _ => Op::Cpu(nth as u32),
                 };
-                let pushed = changes.push(thread, time, op, number);
+                let pushed = changes.push(thread, time, op);
                 pushed.expect("a folder for temporary files");
-                wanted.push((time, thread, op, number));
+                wanted.push((time, thread, op));
             }
         }
         // A second turn: among changes of one time, its change comes last.
         for (thread, time) in [(2, i64::MAX - 7), (0, i64::MAX - 7), (1, i64::MAX - 7)] {
-            let number = Number::default();
-            changes
-                .push(thread, time, Op::Seen, number)
-                .expect("a file");
-            wanted.push((time, thread, Op::Seen, number));
+            changes.push(thread, time, Op::Seen).expect("a file");
+            wanted.push((time, thread, Op::Seen));
         }
         // Stable.
         wanted.sort_by_key(|&(time, ..)| time);
         let mut found = Vec::new();
         changes
-            .merge(|thread, time, op, number| {
-                found.push((time, thread, op, *number));
+            .merge(|thread, time, op| {
+                found.push((time, thread, op));
                 Ok(())
             })
             .expect("a readable file");

@@ -348,7 +348,7 @@ impl ThreadAttributes {
                 self.reached = self.reached.saturating_sub(1);
                 (self.reached, None)
             }
-            Op::Seen | Op::Cpu(_) | Op::Counter(_) => return,
+            Op::Seen | Op::Cpu(_) | Op::Counter(..) => return,
         };
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Level::default());

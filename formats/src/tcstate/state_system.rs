@@ -273,8 +273,8 @@ impl Builder {
                 thread.place = None;
                 return;
             }
-            // See below.
-            Op::Counter(_) => return,
+            // This does not tell where the counter's thread runs.
+            Op::Counter(name, number) => return self.counter(thread, name, number, info),
             Op::Seen => {
                 let thread = &mut self.threads[thread];
                 if thread.stack == 0 {
@@ -308,18 +308,9 @@ impl Builder {
         self.set_current_thread(thread, time);
     }
 
-    /// Sets the value of a counter. This does not tell where the counter's thread runs.
+    /// Sets the value of a counter.
     #[cold]
-    pub(super) fn counter(
-        &mut self,
-        thread: usize,
-        time: i64,
-        name: FunctionId,
-        number: Number,
-        info: &TraceInfo,
-    ) {
-        // It moves the time.
-        self.change(thread, time, Op::Counter(name), info);
+    fn counter(&mut self, thread: usize, name: FunctionId, number: Number, info: &TraceInfo) {
         let name = info.function(name).map_or_else(|| name.to_string(), label);
         let next = self.counters.len() as u32;
         let number_of_name = *self.counter_of.entry(name.clone()).or_insert(next);

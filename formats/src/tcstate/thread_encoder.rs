@@ -27,12 +27,9 @@ pub(super) enum Op {
     Seen,
     /// From the next change on, the thread runs on this CPU.
     Cpu(u32),
-    /// The counter of that name changes. Its new value is stored beside the change.
-    Counter(FunctionId),
+    /// The counter of that name has this value from here on.
+    Counter(FunctionId, Number),
 }
-
-// Each change is moved.
-const _: () = assert!(size_of::<Op>() == 8);
 
 /// The value of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -22,7 +22,7 @@ use super::meta::{Meta, ThreadMeta};
 use super::record::{HEADER_SIZE, Header, SORTED, Value};
 use super::schedule::{self, Timelines};
 use super::state_system::{Attribute, Builder, Name};
-use super::thread_encoder::{Number, Op, StateLosses, ThreadEncoder};
+use super::thread_encoder::{Op, StateLosses, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::json::push_text;
 use crate::model::{Call, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
@@ -113,7 +113,7 @@ impl TcstateWriter {
             .note(note, &mut self.scale, &mut self.state_losses)
         {
             Some((time, name, number)) if self.failed.is_none() => {
-                let changed = self.changes.push(self.now, time, Op::Counter(name), number);
+                let changed = self.changes.push(self.now, time, Op::Counter(name, number));
                 self.failed = changed.err();
             }
             Some(_) => {}
@@ -146,14 +146,11 @@ impl TcstateWriter {
         save(&self.folder, history, |out| {
             // The magic is written last, because a history without its end is not valid.
             out.write_all(&[0; HEADER_SIZE])?;
-            changes.merge(|thread, time, op, &number| {
+            changes.merge(|thread, time, op| {
                 while let Some((now, changes)) = timelines.until(time) {
                     builder.states(now, changes);
                 }
-                match op {
-                    Op::Counter(name) => builder.counter(thread, time, name, number, info),
-                    op => builder.change(thread, time, op, info),
-                }
+                builder.change(thread, time, op, info);
                 hand_over(&mut builder, out, CHUNK)
             })?;
             while let Some((now, changes)) = timelines.until(end) {
@@ -284,7 +281,7 @@ impl Sink for TcstateWriter {
         let (changes, now, failed) = (&mut self.changes, self.now, &mut self.failed);
         for call in calls {
             let mut out = |time, op| {
-                if let Err(error) = changes.push(now, time, op, Number::default()) {
+                if let Err(error) = changes.push(now, time, op) {
                     failed.get_or_insert(error);
                 }
             };
