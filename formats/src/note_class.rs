@@ -327,12 +327,12 @@ pub(crate) fn is_cut(field: u64) -> bool {
 }
 
 /// Whether it is a text up to a zero.
-pub(crate) fn is_string(field: u64) -> bool {
+fn is_string(field: u64) -> bool {
     kind(field) == 4 && field & IS_RAW == 0
 }
 
 /// The description of a field. `None`: this version does not know its type.
-pub(crate) fn describe(field: &Field<'_>) -> Option<u64> {
+fn describe(field: &Field<'_>) -> Option<u64> {
     let kind = match field.value {
         FieldValue::Unsigned(_) => 0,
         FieldValue::Signed(_) => 1,

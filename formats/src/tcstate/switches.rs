@@ -122,14 +122,6 @@ impl<'a> Collector<'a> {
             }
         }
         let switches = &mut schedule.switches;
-        // Where the list begins, a state may have lasted for longer.
-        let begin = switches.iter().map(|switch| switch.time).min();
-        switches.extend(begin.map(|time| Switch {
-            time,
-            thread: ThreadId(0),
-            cpu: CpuId(0),
-            to: None,
-        }));
         switches.sort_by_key(|switch| (switch.time, switch.thread));
         (schedule, without_cpu.filter(|_| !self.has_bad_cpu))
     }

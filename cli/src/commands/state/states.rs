@@ -24,9 +24,12 @@ pub(super) struct ThreadState {
 /// The states of all threads for which the trace has a state at any time, in the order of their ids.
 pub(super) fn thread_states(info: &TraceInfo, time: i64) -> Vec<ThreadState> {
     let states = States::new(&info.schedule);
-    let switches = info.schedule.switches.iter();
-    let of_all = switches.filter(|switch| switch.thread == ThreadId(0));
-    let begins: HashSet<Ticks> = of_all.map(|switch| switch.time).collect();
+    let switches = || info.schedule.switches.iter();
+    let of_all = switches().filter(|switch| switch.thread == ThreadId(0));
+    let mut begins: HashSet<Ticks> = of_all.map(|switch| switch.time).collect();
+    // A complete list has no switch of all threads where it begins.
+    let first = switches().map(|switch| switch.time).min();
+    begins.extend(first.filter(|_| info.schedule.is_complete));
     let threads = states.threads().into_iter();
     let one = |thread| of_thread(&states, thread, &begins, &info.clock, time);
     threads.map(one).collect()
