@@ -225,6 +225,31 @@ fn limits_of_addresses_are_named() {
     verify(&folder.only_trace());
 }
 
+/// The program's threads find addresses beside the recorder's, however few there are.
+#[test]
+fn few_addresses_harm_nothing() {
+    for limit in (20..=60).step_by(4) {
+        let folder = Folder::new("fault-addresses");
+        let script = format!("ulimit -v {}; exec \"$0\" \"$@\"", limit << 10);
+        let run = |variable| {
+            Program::named_in_shell(&script, "steady", &folder)
+                .set(variable)
+                .run()
+        };
+        let alone = run("");
+        assert!(alone.status.success(), "{limit} MiB: {alone:?}");
+        let recorded = run("FDR=1");
+        assert!(recorded.status.success(), "{limit} MiB: {recorded:?}");
+        let lines = recorded.recorder_lines().join("\n");
+        // No recording, no trace beside the ring, or a trace.
+        let told = ["recording is off", "the records are still in", "wrote "];
+        assert!(
+            told.iter().any(|told| lines.contains(told)),
+            "{limit} MiB: {recorded:?}"
+        );
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn traps_of_floating_point_numbers() {

@@ -12,7 +12,7 @@ use fdr_formats::{Ticks, TraceInfo};
 use super::handover::hand_over;
 use super::sites::TableHandle;
 use super::state::State;
-use super::{connection, failures, stream, trace_info, trace_paths};
+use super::{connection, failures, memory_limits, stream, trace_info, trace_paths};
 use crate::api::{Dump, Error, Failure};
 use crate::dump::file::{self, Written};
 use crate::dump::{self, DUMPING, NUMBER};
@@ -196,6 +196,7 @@ pub(crate) fn dump_unnamed(
     let target = state.config.format.0;
     let write = || {
         has_records(ring, table)?;
+        memory_limits::have_room_for_trace().map_err(Error::Failed)?;
         let mut info = trace_info::gather(ring, state, table, reason);
         info.dump = None;
         let unnamed = to_write(ring, state, &info).to_unnamed(&std::env::temp_dir());
@@ -283,6 +284,7 @@ fn write(
     if state.address().is_none() && state.output().is_null() {
         return Ok((discarded(ring, trace_paths::current(state)), false));
     }
+    memory_limits::have_room_for_trace().map_err(Error::Failed)?;
     let mut info = trace_info::gather(ring, state, table, occasion.reason);
     let first = info.moments.last().map_or(1, |last| last.number + 1);
     let marks = (first..).zip(&occasion.marks);
