@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use crate::common::{Folder, answer, assert_contains, assert_lacks, stdout};
-use crate::terminal::COMMANDS;
+use crate::terminal::commands;
 
 fn bash(script: &str) -> String {
     let output = Command::new("bash").args(["-c", script]).output();
@@ -66,7 +66,7 @@ fn completions_and_man_pages_follow_the_options() {
         &fish,
         "-f -a 'on off filter keep trigger mark dump status -'",
     );
-    for command in COMMANDS {
+    for command in commands() {
         let page = read(&format!("man/fdr-{command}.1"));
         assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
         // The text below the options is not filled.

@@ -204,7 +204,7 @@ fn traces(folder: &Folder, long: usize) -> Vec<String> {
 }
 
 /// Every output of the tool that is text: the command, with the trace at its end.
-const TEXTS: [&[&str]; 12] = [
+const TEXTS: [&[&str]; 17] = [
     &["info"],
     &["info", "--functions"],
     &["report"],
@@ -217,6 +217,11 @@ const TEXTS: [&[&str]; 12] = [
     &["verify"],
     &["state"],
     &["state", "--thread", "100"],
+    &["overview"],
+    &["slow"],
+    &["flame"],
+    &["graph"],
+    &["replay"],
 ];
 
 /// Each of these is run with a long name, and in the rest with one that is too long.

@@ -8,11 +8,19 @@ use crate::common::{
 };
 use fdr_formats::TraceInfo;
 
-pub(crate) const COMMANDS: [&str; 21] = [
-    "record", "info", "overview", "report", "slow", "view", "diff", "flame", "graph", "replay",
-    "verify", "state", "convert", "scrub", "pack", "unpack", "dump", "top", "ctl", "rings",
-    "listen",
-];
+/// All commands of this program, as its help lists them: two spaces, the name, what it does.
+pub(crate) fn commands() -> Vec<String> {
+    let help = answer(&["--help"]);
+    let groups = help.split("\nOptions:").next().unwrap_or_default();
+    // Behind the usage, each group has a heading.
+    let groups = groups.split_once("\n\nRecord:").expect("the first group").1;
+    let lines = groups.lines().filter_map(|line| line.strip_prefix("  "));
+    let own = lines.filter(|line| !line.contains("(by fdr-fleet)"));
+    let names = own.filter_map(|line| Some(line.split_once("  ")?.0.to_owned()));
+    let names: Vec<String> = names.collect();
+    assert!(names.len() > 20 && names[0] == "record", "{names:?}");
+    names
+}
 
 /// Runs the tool with these variables on a terminal with `columns` columns, which the program `script` of util-linux
 /// makes.
@@ -201,7 +209,12 @@ fn only_terminals_get_a_pager() {
 
 #[test]
 fn help_fits_80_columns() {
-    for name in COMMANDS.iter().map(|name| Some(*name)).chain([None]) {
+    let commands = commands();
+    for name in commands
+        .iter()
+        .map(|name| Some(name.as_str()))
+        .chain([None])
+    {
         let help = |columns: &str| {
             let words: Vec<&str> = name.into_iter().chain(["--help"]).collect();
             let output = command()

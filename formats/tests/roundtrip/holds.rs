@@ -177,12 +177,6 @@ pub(crate) const TABLE: &[Holds] = &[
         target: "iet-prefix2",
         ..ENTRACE
     },
-    Holds {
-        target: "ctf",
-        backwards: false,
-        untimed: false,
-        ..ALL
-    },
 ];
 
 impl Holds {

@@ -113,7 +113,8 @@ impl LinePrinter<'_> {
             .map(|name| name.chars().count())
             .max()
             .unwrap_or(0);
-        let most = room.map_or(usize::MAX, |room| (room / 4).max(8));
+        // `format!` pads to no more columns.
+        let most = room.map_or(u16::MAX.into(), |room| (room / 4).max(8));
         let width = widest.clamp(6, most.max(6));
         let head = format!(
             "{:>TIME$}  {:>DURATION$}  {:<width$}  call",
