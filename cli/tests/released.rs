@@ -159,6 +159,9 @@ const VERSION_0_1_0: &[Trace] = &[
     ),
 ];
 
+/// Targets that came after the newest version. The next release has them, and this list is empty again.
+const NOT_RELEASED: [&str; 0] = [];
+
 const RELEASED: &[(&str, &[Trace])] = &[("0.1.0", VERSION_0_1_0)];
 
 fn released() -> PathBuf {
@@ -247,13 +250,14 @@ fn released_files_of_every_format_are_read() {
         let read: BTreeSet<String> = traces.iter().map(|trace| trace.file.to_owned()).collect();
         assert_eq!(there, read, "{version}");
     }
-    // The newest version has each format that can be written now.
+    // The newest version has each other format that can be written now.
     let (version, traces) = RELEASED.last().expect("a version");
     let formats: BTreeSet<&str> = traces.iter().map(|trace| trace.format).collect();
-    let written = registry::targets().count();
+    let written = registry::targets().count() - NOT_RELEASED.len();
     let rings = formats
         .iter()
         .filter(|name| name.starts_with("ring"))
         .count();
-    assert_eq!((formats.len() - rings, rings), (written, 1), "{version}");
+    let found = (formats.len() - rings, rings);
+    assert_eq!(found, (written, 1), "{version} has {formats:?}");
 }
