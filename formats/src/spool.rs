@@ -198,8 +198,9 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Goes through strands in the order of their items. `step` takes the item of a strand, which none has at first, goes on to
-/// the next one, and returns the key of that. At the same key, the first strand is first.
+/// Goes through the items of all strands in the order of their keys. Of equal keys, that of the first strand comes first.
+/// `step` gets a strand. It uses the strand's current item, reads the next one, and returns the key of that. Before the
+/// first call a strand has no current item. `None`: the strand has no more items.
 pub(crate) fn merge<T, K: Ord, E>(
     strands: &mut [T],
     mut step: impl FnMut(usize, &mut T) -> Result<Option<K>, E>,

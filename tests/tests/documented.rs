@@ -2,6 +2,7 @@
 //! use. A unit test of the tool parses the commands within sentences.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use fdr_tests::support::folder::Folder;
@@ -71,33 +72,25 @@ impl Stage {
         let my_app = || Program::new(env!("CARGO_BIN_EXE_my_app"), &folder).set("FDR=1");
         let _ = my_app().set("FDR_OUT=app.fdr FDR_SCHED=1").run().ok();
         fs::copy(folder.join("app.fdr"), folder.join("my_app.1234.1.fdr")).expect("a copy");
-        let links = [
-            ("my_app", Path::new(env!("CARGO_BIN_EXE_my_app")).to_owned()),
-            (
-                "target/release/my_app",
-                Path::new(env!("CARGO_BIN_EXE_my_app")).to_owned(),
-            ),
-            ("target/release/examples/shop", example("shop")),
-        ];
         fs::create_dir_all(folder.join("target/release/examples")).expect("a folder");
-        for (link, to) in links {
-            std::os::unix::fs::symlink(to, folder.join(link)).expect("a link");
+        let program = Path::new(env!("CARGO_BIN_EXE_my_app"));
+        for (link, to) in [
+            ("my_app", program),
+            ("target/release/my_app", program),
+            ("target/release/examples/shop", &example("shop")),
+        ] {
+            symlink(to, folder.join(link)).expect("a link");
         }
         fs::create_dir(folder.join("shm")).expect("a folder");
-        for (rings, name) in [
+        for (place, name) in [
             (".", "my_app.1234.5f0c9a.fdr-ring"),
             ("shm", "my_app.7.1.fdr-ring"),
         ] {
-            let mut killed = my_app().env("FDR_DIR", rings).args(&["serve"]).start();
+            let mut killed = my_app().env("FDR_DIR", place).args(&["serve"]).start();
             assert_eq!(killed.line(), "ready");
             let _ = killed.kill();
-            let at = Path::new(rings);
-            let found = fs::read_dir(folder.path().join(at)).expect("a folder");
-            let ring = found
-                .map(|entry| entry.expect("an entry").path())
-                .find(|path| path.extension().is_some_and(|end| end == "fdr-ring"));
-            let to = folder.path().join(at).join(name);
-            fs::rename(ring.expect("a ring"), to).expect("renamed");
+            let ring = folder.only_file(place, ".fdr-ring");
+            fs::rename(&ring, ring.with_file_name(name)).expect("renamed");
         }
         let mut serving = my_app().args(&["serve"]).start();
         assert_eq!(serving.line(), "ready");

@@ -196,7 +196,7 @@ pub(crate) fn dump_unnamed(
     let target = state.config.format.0;
     let write = || {
         has_records(ring, table)?;
-        memory_limits::have_room_for_trace().map_err(Error::Failed)?;
+        memory_limits::check_addresses_for_dump().map_err(Error::Failed)?;
         let mut info = trace_info::gather(ring, state, table, reason);
         info.dump = None;
         let unnamed = to_write(ring, state, &info).to_unnamed(&std::env::temp_dir());
@@ -284,7 +284,7 @@ fn write(
     if state.address().is_none() && state.output().is_null() {
         return Ok((discarded(ring, trace_paths::current(state)), false));
     }
-    memory_limits::have_room_for_trace().map_err(Error::Failed)?;
+    memory_limits::check_addresses_for_dump().map_err(Error::Failed)?;
     let mut info = trace_info::gather(ring, state, table, occasion.reason);
     let first = info.moments.last().map_or(1, |last| last.number + 1);
     let marks = (first..).zip(&occasion.marks);

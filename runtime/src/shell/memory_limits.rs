@@ -17,11 +17,13 @@ const MIN_RING: u64 = 2 * CHUNK as u64;
 /// How many threads should get a ring where the rings are made smaller.
 const THREADS: u64 = 16;
 
-/// The least addresses that the process must have left, bytes. With less, its own threads might find none beside the rings.
-const MIN_LEFT: u64 = 32 << 20;
+/// The least addresses that a process has left if it is recorded, bytes. With less, its own threads might find none beside
+/// the rings.
+const MIN_LEFT_TO_RECORD: u64 = 32 << 20;
 
-/// The addresses that a trace takes besides its copies of rings, bytes. An allocation that fails would end the process.
-const OF_TRACE: u64 = 4 << 20;
+/// The least addresses that a process has left if it makes a trace, bytes. With less, an allocation might fail, which ends
+/// the process. A copy of a ring is checked by itself.
+const MIN_LEFT_TO_DUMP: u64 = 4 << 20;
 
 /// From this number on it is no limit. The kernel says "none" by a number that is a little less than 2^63.
 const NO_LIMIT: u64 = 1 << 60;
@@ -37,11 +39,10 @@ pub(crate) fn new_ring(
             Failure::new(&what, "set a smaller FDR_MEMORY", None)
         })
     };
-    if let Some(left) = addresses_left().filter(|&left| left < MIN_LEFT) {
-        let what = format!("the process has {} KiB of addresses left", left >> 10);
-        let remedy = "raise their limit by 32 MiB (ulimit -v)";
-        return Err(Failure::new(&what, remedy, None));
-    }
+    check_addresses(
+        MIN_LEFT_TO_RECORD,
+        "raise their limit by 32 MiB (ulimit -v)",
+    )?;
     let in_memory = path.is_none_or(|path| is_in_memory(path.to_bytes()));
     apply(&mut options, in_memory);
     let (ring, trouble) = create(path, &options)?;
@@ -87,15 +88,20 @@ fn apply(options: &mut Options, in_memory: bool) {
     ));
 }
 
-/// Whether there are addresses for a trace.
-pub(crate) fn have_room_for_trace() -> Result<(), Failure> {
-    match addresses_left() {
-        Some(left @ ..OF_TRACE) => {
-            let what = format!("the process has {} KiB of addresses left", left >> 10);
-            Err(Failure::new(&what, "raise their limit (ulimit -v)", None))
-        }
-        _ => Ok(()),
-    }
+/// Checks that the process has addresses for a trace.
+///
+/// # Errors
+/// If it has too few.
+pub(crate) fn check_addresses_for_dump() -> Result<(), Failure> {
+    check_addresses(MIN_LEFT_TO_DUMP, "raise their limit (ulimit -v)")
+}
+
+fn check_addresses(least: u64, remedy: &str) -> Result<(), Failure> {
+    let Some(left) = addresses_left().filter(|&left| left < least) else {
+        return Ok(());
+    };
+    let what = format!("the process has {} KiB of addresses left", left >> 10);
+    Err(Failure::new(&what, remedy, None))
 }
 
 /// The bytes of addresses that the process may still take. `None`: there is no limit.
