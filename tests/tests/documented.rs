@@ -104,9 +104,15 @@ impl Stage {
         let id = self.serving.id().to_string();
         let command = command.replace(own, &format!("{} 20", http_service.display()));
         let command = command.replace("/dev/shm", "shm");
+        // A trigger's trace shows one moment. Later commands of the page read those of whole runs.
+        let command = command.replace("FDR_TRIGGER=", "FDR_OUT=triggered/ FDR_TRIGGER=");
         let words = command.split_whitespace();
         let words = words.map(|word| if word == "1234" { &id } else { word });
         let command = words.collect::<Vec<_>>().join(" ");
+        if command == "fdr ctl" {
+            // Programs of other tests record, too.
+            return format!("fdr ctl {id}");
+        }
         // What another program reads is written all the same.
         match command.split_once("| curl") {
             Some((command, _)) => format!("{command}> body"),
