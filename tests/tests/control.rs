@@ -24,7 +24,7 @@ pub(crate) const VARIABLES: &str =
 pub(crate) fn start(folder: &Folder, variables: &str, arguments: &[&str]) -> Running {
     let program = Program::named("controlled", folder);
     let program = program.set(VARIABLES).set(variables).args(arguments);
-    program.start_until("ready")
+    program.start_ready()
 }
 
 pub(crate) fn call(program: &mut Running, count: u64) {
@@ -526,7 +526,7 @@ fn forked_children_obey_with_a_dumper_only() {
 fn what_can_not_be_controlled_is_reported() {
     let folder = Folder::new("ctl-none");
     let off = Program::named("controlled", &folder);
-    let off = off.start_until("ready");
+    let off = off.start_ready();
     let why = refused(off.id(), &["status"]);
     assert!(why.contains("it was started without FDR"), "{why}");
     let gone = u32::MAX;

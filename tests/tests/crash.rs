@@ -264,7 +264,7 @@ fn later_handlers_replace_ours() {
 fn a_signal_from_outside() {
     let folder = Folder::new("crash-outside");
     let program = Program::new(CRASHER.0, &folder).args(&["main", "wait", "recorded", "wait"]);
-    let mut running = program.set("FDR=1").start_until("ready");
+    let mut running = program.set("FDR=1").start_ready();
     running.tell("go");
     // When it says nothing more it waits inside `crash`; its own records tell.
     let ring = &folder.ending(".fdr-ring")[0];
@@ -410,7 +410,7 @@ fn no_descriptors() {
 fn a_folder_that_is_gone() {
     let folder = Folder::new("crash-gone");
     let program = Program::new(CRASHER.0, &folder).args(&["main", "null", "wait"]);
-    let running = program.set("FDR=1 FDR_OUT=sub/").start_until("ready");
+    let running = program.set("FDR=1 FDR_OUT=sub/").start_ready();
     fs::remove_dir_all(folder.join("sub")).expect("the folder");
     let outcome = running.end();
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");

@@ -86,14 +86,12 @@ impl Stage {
             (".", "my_app.1234.5f0c9a.fdr-ring"),
             ("shm", "my_app.7.1.fdr-ring"),
         ] {
-            let mut killed = my_app().env("FDR_DIR", place).args(&["serve"]).start();
-            assert_eq!(killed.line(), "ready");
-            let _ = killed.kill();
+            let serving = my_app().env("FDR_DIR", place).args(&["serve"]);
+            let _ = serving.start_ready().kill();
             let ring = folder.only_file(place, ".fdr-ring");
             fs::rename(&ring, ring.with_file_name(name)).expect("renamed");
         }
-        let mut serving = my_app().args(&["serve"]).start();
-        assert_eq!(serving.line(), "ready");
+        let serving = my_app().args(&["serve"]).start_ready();
         Stage { folder, serving }
     }
 

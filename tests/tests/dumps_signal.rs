@@ -16,7 +16,7 @@ use fdr_tests::support::wait::until;
 /// The program with four threads, at work.
 fn steady(folder: &Folder, variables: &str) -> Running {
     let program = Program::named("steady", folder);
-    program.set(variables).start_until("ready")
+    program.set(variables).start_ready()
 }
 
 /// What it prints when nothing disturbs it.

@@ -22,7 +22,7 @@ fn steady(folder: &Folder, variables: &str) -> Running {
         env!("CARGO_BIN_EXE_programs"),
         "steady",
     ]);
-    program.set(variables).start_until("ready")
+    program.set(variables).start_ready()
 }
 
 /// What the signal leaves of it.

@@ -96,7 +96,7 @@ fn identities_survive_crash_kill_and_fork() {
     assert_eq!(identity_of(&folder), own());
 
     let folder = Folder::new("identity-kill");
-    let running = program(&folder, "wait").start_until("ready");
+    let running = program(&folder, "wait").start_ready();
     running.signal("KILL");
     let _ = running.end();
     let out = folder.join("recovered");

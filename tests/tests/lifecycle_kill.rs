@@ -97,7 +97,7 @@ fn ring_files_are_private_and_removed() {
     fs::create_dir(folder.join("rings")).expect("a folder");
     let program = Program::named("steady", &folder)
         .set("FDR=1 FDR_DIR=rings/ FDR_BUFFER=256K")
-        .start_until("ready");
+        .start_ready();
     let ring = only_ring(&folder);
     let name = ring
         .file_name()
@@ -164,7 +164,7 @@ fn the_function_table_grows_with_the_ring() {
     let folder = Folder::new("kill-functions");
     let program = Program::named("steady", &folder)
         .set("FDR=1 FDR_BUFFER=128K")
-        .start_until("ready");
+        .start_ready();
     let ring = folder.ending(".fdr-ring").remove(0);
     program.stop();
     let file = RingFile::read(&ring);

@@ -279,7 +279,7 @@ pub(crate) fn waiting(document: &Value) -> Vec<[String; 4]> {
 fn deadlocks_show_in_every_kind_of_trace() {
     for variables in ["FDR=* FDR_DIR=rings/", "FDR=* FDR_DIR=rings/ FDR_KEEP=0"] {
         let folder = Folder::new("locks-deadlock");
-        let running = program(&folder, variables, "deadlock").start_until("ready");
+        let running = program(&folder, variables, "deadlock").start_ready();
         let first = match variables.contains("KEEP=0") {
             true => "",
             false => "programs::locks::first",
@@ -309,7 +309,7 @@ fn deadlocks_show_in_every_kind_of_trace() {
         assert!(text.contains("waiting when it was killed: "), "{text}");
     }
     let folder = Folder::new("locks-exit");
-    let mut running = program(&folder, "FDR=*", "itself").start_until("ready");
+    let mut running = program(&folder, "FDR=*", "itself").start_ready();
     running.tell("");
     let _ = running.end().ok();
     let trace = folder.only_trace();

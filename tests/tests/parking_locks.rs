@@ -134,7 +134,7 @@ fn locks_taken_while_off_have_no_holder() {
 #[test]
 fn a_deadlock_is_seen_while_it_lasts() {
     let folder = Folder::new("parking-locks-deadlock");
-    let running = program(&folder, "FDR=* FDR_DIR=rings/", "deadlock").start_until("ready");
+    let running = program(&folder, "FDR=* FDR_DIR=rings/", "deadlock").start_ready();
     let both = "programs::parking_locks::both";
     let wanted = [
         ["audit", "accounts", "pay", both].map(str::to_owned),

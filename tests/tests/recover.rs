@@ -227,7 +227,7 @@ fn memory_only_rings_cannot_be_had() {
     fs::write(folder.join("file"), "no folder").expect("a file");
     let program = Program::named("steady", &folder)
         .set("FDR=1 FDR_DIR=file/none FDR_BUFFER=256K")
-        .start_until("ready");
+        .start_ready();
     let pid = program.id().to_string();
     let output = run(&folder, &format!("dump {pid}"), &[]);
     assert_eq!(output.status.code(), Some(2));
@@ -288,7 +288,7 @@ fn processes_are_found_by_their_memory() {
         .args(&["a.fdr-ring"])
         .set("FDR=1 FDR_BUFFER=256K")
         .env("FDR_DIR", "ri\nngs")
-        .start_until("ready");
+        .start_ready();
     let pid = program.id().to_string();
     until("the end of the main thread", || {
         let maps = fs::read(format!("/proc/{pid}/maps")).expect("it runs");
@@ -380,7 +380,7 @@ fn rings_clock_rates_equal_those_of_dumps() {
     let folder = Folder::new("recover-rate");
     let program = Program::named("steady", &folder)
         .set("FDR=1 FDR_BUFFER=128K")
-        .start_until("ready");
+        .start_ready();
     let ring = folder.ending(".fdr-ring").remove(0);
     let rate = || {
         let file = fs::File::open(&ring).expect("the ring");

@@ -180,7 +180,7 @@ fn check_calls(report: &Value, made: u64) {
 fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
     let program = Program::named("controlled", folder);
     let program = program.set(VARIABLES).set(variables).args(arguments);
-    let running = program.start_until("ready");
+    let running = program.start_ready();
     let status = || json(&format!("ctl {} status", running.id()), &[]);
     until("functions that are only counted", || {
         let status = status();

@@ -15,7 +15,7 @@ use fdr_tests::support::tool::{self, fdr, json, number};
 
 fn start(program: Program, variables: &str, arguments: &[&str]) -> Running {
     let program = program.set(VARIABLES).set(variables);
-    program.args(arguments).start_until("ready")
+    program.args(arguments).start_ready()
 }
 
 /// `fdr top` of that process. It runs until the process ends.

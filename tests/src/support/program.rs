@@ -111,7 +111,19 @@ impl Program {
         self.start().end()
     }
 
-    /// Starts it, and waits until it has printed that line.
+    /// Starts it, and waits until it has printed `ready`, and nothing before that.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started, or its first line is another one or does not come.
+    #[must_use]
+    pub fn start_ready(self) -> Running {
+        let mut running = self.start();
+        assert_eq!(running.line(), "ready");
+        running
+    }
+
+    /// Starts it, and waits until it has printed that line. Other lines may come before.
     ///
     /// # Panics
     ///

@@ -110,7 +110,7 @@ fn the_page_is_usable_and_names_are_text() {
     let program = Program::named("controlled", &folder);
     let program = program
         .set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/")
-        .start_until("ready");
+        .start_ready();
     let (process, is_over) = (program.id().to_string(), AtomicBool::new(false));
     let mut node = Command::new("node");
     node.arg("test/browser.mjs")
