@@ -380,7 +380,7 @@ fn formats_once(program: &Path) -> Result<Vec<(String, f64)>> {
     })?)
 }
 
-/// What callgrind counted in a program, and what the program printed.
+/// What callgrind counted in a program's main thread, and what the program printed.
 struct Counted {
     /// Instructions, part by part: flags say where a part ends.
     parts: Vec<f64>,
@@ -388,7 +388,8 @@ struct Counted {
     stderr: String,
 }
 
-/// Runs a program under callgrind.
+/// Runs a program under callgrind. Only the main thread counts: how often the recorder's own threads wake depends on what
+/// else the machine does.
 ///
 /// # Errors
 /// If it fails.
@@ -402,7 +403,7 @@ fn callgrind(
     let (sh, counts) = (shell()?, folder.path().join("counts"));
     let valgrind = cmd!(
         sh,
-        "valgrind --tool=callgrind {flags...} --callgrind-out-file={counts} {program} {words...}"
+        "valgrind --tool=callgrind --separate-threads=yes {flags...} --callgrind-out-file={counts} {program} {words...}"
     );
     let (stdout, stderr) = output(valgrind.envs(variables.iter().copied()))?;
     let parts = parts(folder.path())?;
@@ -413,7 +414,8 @@ fn callgrind(
     })
 }
 
-/// What callgrind counted, part by part: its files have a `part: ` and a `summary: ` line each.
+/// What callgrind counted in the main thread, part by part: its files have a `thread: `, a `part: ` and a `summary: ` line
+/// each.
 fn parts(folder: &Path) -> Result<Vec<f64>> {
     let mut parts: Vec<(u32, f64)> = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -422,6 +424,9 @@ fn parts(folder: &Path) -> Result<Vec<f64>> {
             text.lines()
                 .find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
         };
+        if field("thread:") != Some(1.0) {
+            continue;
+        }
         parts.extend(
             field("part:")
                 .map(|number| number as u32)

@@ -71,8 +71,8 @@ fn main() { tracing_subscriber::fmt::init(); println!(\"{}\", work(std::env::arg
 /// Cargo's options for each profile, and the profile's folder.
 const PROFILES: [(&[&str], &str); 2] = [(&[], "debug"), (&["--release"], "release")];
 
-/// Rounds of cold builds for the guard: the least number, and the most while a ratio is above its bound.
-const ROUNDS: [usize; 2] = [2, 5];
+/// The most rounds of cold builds for the guard. One is enough if its ratios are within their bounds.
+const MAX_ROUNDS: usize = 5;
 
 /// Parts of names that only readers have.
 const READERS: [&str; 8] = [
@@ -141,8 +141,8 @@ pub(crate) struct Guarded {
     pub(crate) ratios: [f64; 2],
 }
 
-/// Builds the programs in turn. What else runs on the machine can only add to the CPU time of a build, so the least of
-/// some rounds counts. More rounds follow while a ratio is above its bound.
+/// Builds the programs in turn. What else runs on the machine changes the CPU time of a build, also of two builds in a row.
+/// So more rounds follow while a ratio is above its bound, and the least ratio of a round counts.
 ///
 /// # Errors
 /// If one can't be built, or the recorder's has a symbol of a reader.
@@ -151,36 +151,31 @@ pub(crate) fn guarded(bounds: [f64; 2]) -> Result<Guarded> {
     let bare = BARE.generate(&folder)?;
     let bare = stripped_bytes(&build(&bare, PROFILES[1])?.program)?;
     let packages = [FDR.generate(&folder)?, TRACING.generate(&folder)?];
-    let mut least = [[f64::INFINITY; 2]; 2];
+    let mut ratios = [f64::INFINITY; 2];
     let mut bytes = 0;
-    for round in 0..ROUNDS[1] {
-        let ratios = ratios(least);
-        if round >= ROUNDS[0] && (0..2).all(|profile| ratios[profile] <= bounds[profile]) {
+    for round in 0..MAX_ROUNDS {
+        if (0..2).all(|profile| ratios[profile] <= bounds[profile]) {
             break;
         }
-        // The other one is first in the next round.
-        for which in [round % 2, 1 - round % 2] {
-            for (profile, options) in PROFILES.into_iter().enumerate() {
+        for (profile, options) in PROFILES.into_iter().enumerate() {
+            let mut seconds = [0.0; 2];
+            // The other one is first in the next round.
+            for which in [round % 2, 1 - round % 2] {
                 let built = build(&packages[which], options)?;
-                let known = &mut least[profile][which];
-                *known = known.min(built.took.cpu_seconds);
+                seconds[which] = built.took.cpu_seconds;
                 if which == 0 && options == PROFILES[1] {
                     bytes = without_readers(&built.program)?;
                 }
             }
+            ratios[profile] = ratios[profile].min(seconds[0] / seconds[1]);
         }
     }
     fs::remove_dir_all(&folder)?;
     Ok(Guarded {
         bytes,
         more_bytes: bytes.saturating_sub(bare),
-        ratios: ratios(least),
+        ratios,
     })
-}
-
-/// Of the recorder's CPU time over the other one's, in each profile.
-fn ratios(least: [[f64; 2]; 2]) -> [f64; 2] {
-    least.map(|[recorder, tracing]| recorder / tracing)
 }
 
 /// Bytes of the stripped program.
