@@ -148,6 +148,12 @@ const DIFFERENT: &[Row] = &[
         Differs,
         "the program comes to its limit by itself, sooner or later",
     ),
+    (
+        "limit-of-addresses-later",
+        &ALL,
+        MaySay(NO_TRACE),
+        "a trace needs addresses, and the program has taken all but a few",
+    ),
     ("namespace-of-users", &ALL, Differs, THREAD),
     ("memory-of-its-own", &ALL, Differs, THREAD),
     ("threads-of-its-own", &ALL, Differs, THREAD),
