@@ -2,7 +2,7 @@
 //! buffers from time to time, and so does each dump. It must never wait for a thread of the program.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fdr_formats::ThreadId;
 use fdr_formats::model::{Account, Cause, Module, Schedule, State};
@@ -326,9 +326,13 @@ pub(crate) fn measure_switch_cost() -> SwitchCost {
 /// The median CPU time of the shortest sleep, ns.
 #[inline(never)]
 fn usual_sleep_ns() -> u64 {
-    const SLEEPS: usize = 17;
-    let mut all = [0; SLEEPS];
-    for count in 0..SLEEPS {
+    const MOST: usize = 17;
+    /// Where the CPUs are busy, each sleep ends late. The dumper has other work to do.
+    const LEAST: usize = 5;
+    const MAX_TIME: Duration = Duration::from_millis(10);
+    let mut all = [0; MOST];
+    let (mut count, begun) = (0, Instant::now());
+    while count < MOST && (count < LEAST || begun.elapsed() < MAX_TIME) {
         let before_ns = clock::thread_cpu_ns();
         std::thread::sleep(Duration::from_nanos(1));
         let ns = clock::thread_cpu_ns().saturating_sub(before_ns);
@@ -336,8 +340,9 @@ fn usual_sleep_ns() -> u64 {
         let place = all[..count].iter().take_while(|&&known| known < ns).count();
         all.copy_within(place..count, place + 1);
         all[place] = ns;
+        count += 1;
     }
-    all[SLEEPS / 2]
+    all[count / 2]
 }
 
 /// The buffers of all CPUs, for a thread and those that it makes.

@@ -281,8 +281,13 @@ impl Ring {
 
     /// Gives space to the chunks that threads will need soon, and brings them into memory. `brought` holds how
     /// many chunks of each region were brought in. The caller keeps it for the next call. `and_spares`: also
-    /// for some prepared slots. Not async-signal-safe.
-    pub(crate) fn look_ahead(&self, brought: &mut Vec<u32>, and_spares: bool) {
+    /// for some prepared slots. It returns before its end if `is_awaited` says so. Not async-signal-safe.
+    pub(crate) fn look_ahead(
+        &self,
+        brought: &mut Vec<u32>,
+        and_spares: bool,
+        is_awaited: fn() -> bool,
+    ) {
         if self.is_lost() {
             return;
         }
@@ -294,6 +299,9 @@ impl Ring {
             goes_on = false;
             let mut warm = if and_spares { WARM } else { 0 };
             for (index, brought) in brought.iter_mut().enumerate() {
+                if is_awaited() {
+                    return;
+                }
                 if let Some(slot) = self.slot(index) {
                     goes_on |= self.look_ahead_of(slot, brought, &mut warm);
                 }
@@ -518,13 +526,13 @@ pub(super) mod tests {
         assert!(ring.extend(lively, 1));
         lively.chunk.store(2, Ordering::Relaxed);
         let mut brought = Vec::new();
-        ring.look_ahead(&mut brought, true);
+        ring.look_ahead(&mut brought, true, || false);
         assert_eq!((ready_chunks(idle), ready_chunks(lively)), (1, 8));
         assert_eq!(brought, [0, 8]);
         // In its first chunk, but beyond what it got at once.
         idle.cursor.fetch_add(FIRST as u64, Ordering::Relaxed);
         idle.chunk.store(1, Ordering::Relaxed);
-        ring.look_ahead(&mut brought, true);
+        ring.look_ahead(&mut brought, true, || false);
         assert_eq!((ready_chunks(idle), brought), (2, vec![2, 8]));
     }
 

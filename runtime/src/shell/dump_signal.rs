@@ -15,6 +15,11 @@ pub(crate) fn take_pending() -> bool {
     PENDING.swap(0, Ordering::AcqRel) > 0
 }
 
+/// Whether the signal has asked for a dump that has not begun.
+pub(super) fn is_pending() -> bool {
+    PENDING.load(Ordering::Relaxed) > 0
+}
+
 /// The handler of the dump signal. It wakes the dumper and calls the former handler. Async-signal-safe. Keeps
 /// errno.
 pub(crate) extern "C" fn on_signal(

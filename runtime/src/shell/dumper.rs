@@ -14,7 +14,9 @@ use super::last_thread::{self, LookSchedule};
 use super::sites::TableHandle;
 use super::state::State;
 use super::thread_states::ThreadStates;
-use super::{commands, dump_signal, dumping, exit, failures, handover, skew, triggers};
+use super::{
+    commands, dump_signal, dumping, end_signals, exit, failures, handover, skew, triggers,
+};
 use crate::api::Failure;
 use crate::ring::Ring;
 use crate::sys::own_table::{self, DescriptorTable};
@@ -184,11 +186,17 @@ fn prepare(
     } else if ring.wants_spares() {
         due_ns.get_or_insert(now_ns + PAUSE_NS);
     }
-    ring.look_ahead(brought_in, is_due);
+    ring.look_ahead(brought_in, is_due, is_awaited);
     ring.reap();
     failures::print_shortage(ring);
     end_where_lost(ring, table);
     due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)))
+}
+
+/// Whether work came that is more urgent than preparations. Where many threads allocate, each preparation may wait long
+/// for the kernel's lock of the process's mappings.
+fn is_awaited() -> bool {
+    handover::is_awaited() || end_signals::is_pending() || dump_signal::is_pending()
 }
 
 /// Ends the recording in this copy and in its guests if another program cut the ring's file short.

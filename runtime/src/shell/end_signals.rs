@@ -123,8 +123,13 @@ fn by_this_thread(reason: &'static str) {
     }
 }
 
-/// Takes the signal that asks for the last trace; returns it once. From then on the program's threads run only when the
-/// dumper does not need the CPU, because they are about to end. The dumper calls this.
+/// Whether a signal asks for the last trace, which has not begun.
+pub(super) fn is_pending() -> bool {
+    PENDING.load(Ordering::Relaxed) != 0
+}
+
+/// Takes the signal that asks for the last trace; returns it once. From then on the program's threads have the lowest
+/// priority, because they are about to end. The dumper calls this.
 pub(super) fn take_pending() -> Option<i32> {
     let signal = PENDING.swap(0, Ordering::Acquire);
     if signal == 0 {

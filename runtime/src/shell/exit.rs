@@ -73,7 +73,7 @@ fn end(ring: &Ring, state: &State, table: TableHandle, signal: Option<i32>) {
     print_replaced_handler(state);
     failures::print_shortage(ring);
     let result = if stream::is_begun() {
-        stream::finish(table)
+        stream::finish(table, signal.is_some())
     } else {
         triggers::at_end(state, table, signal)
     };

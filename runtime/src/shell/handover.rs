@@ -108,6 +108,11 @@ pub(super) fn carry_out() {
     HANDOVER.carry_out();
 }
 
+/// Whether a thread has handed work over that is not begun.
+pub(super) fn is_awaited() -> bool {
+    HANDOVER.has_work()
+}
+
 /// Called in the child of a fork, which has no dumper. Async-signal-safe.
 pub(super) fn in_child(forker: u64) {
     end();

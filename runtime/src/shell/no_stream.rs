@@ -72,7 +72,7 @@ pub(crate) fn flush(_: &Ring, _: TableHandle) -> Result<Dump, Error> {
 }
 
 /// Never called, because no stream has begun.
-pub(crate) fn finish(_: TableHandle) -> Result<(), Error> {
+pub(crate) fn finish(_: TableHandle, _: bool) -> Result<(), Error> {
     Ok(())
 }
 

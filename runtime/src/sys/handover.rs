@@ -100,6 +100,11 @@ impl Handover {
         thread::wake(&self.done);
     }
 
+    /// Whether there is work that is not begun.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.work.load(Ordering::Relaxed).is_null()
+    }
+
     /// Called in the child of a fork. Async-signal-safe.
     pub(crate) fn in_child(&'static self, forker: u64) {
         self.turn.in_child(forker);

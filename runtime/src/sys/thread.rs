@@ -151,15 +151,12 @@ pub(crate) fn exists(tid: u32) -> bool {
     result == 0 || super::errno() != libc::ESRCH
 }
 
-/// Has a thread run only where no other one wants to run, for ever. That needs no right. Async-signal-safe. May change
-/// errno.
+/// Gives a thread the lowest priority, for ever. That needs no right. The thread still gets a share of a busy CPU, because
+/// others may wait for a lock that it holds. Async-signal-safe. May change errno.
 pub(crate) fn demote(tid: u32) {
-    let priority = 0_i32;
-    // SAFETY: a `sched_param` begins with the priority. musl's function does nothing. If it fails, nothing changes.
-    unsafe {
-        let place = &raw const priority;
-        libc::syscall(libc::SYS_sched_setscheduler, tid, libc::SCHED_IDLE, place);
-    }
+    const LOWEST: i32 = 19;
+    // SAFETY: a plain system call. If it fails, nothing changes.
+    unsafe { libc::syscall(libc::SYS_setpriority, libc::PRIO_PROCESS, tid, LOWEST) };
 }
 
 /// The calling thread's name as the kernel keeps it, padded with NULs. Async-signal-safe.

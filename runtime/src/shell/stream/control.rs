@@ -32,6 +32,7 @@ pub(super) static CONTROL: Control = Control {
     requested: AtomicU64::new(0),
     answered: AtomicU64::new(0),
     stop: AtomicBool::new(false),
+    hurries: AtomicBool::new(false),
     steps: AtomicU64::new(0),
     writes: AtomicBool::new(false),
     streamed: AtomicU64::new(0),
@@ -53,6 +54,8 @@ pub(super) struct Control {
     answered: AtomicU64,
     /// Whether the process ends.
     stop: AtomicBool,
+    /// Whether a signal ends it.
+    hurries: AtomicBool,
     /// Counts the steps of the thread.
     steps: AtomicU64,
     /// Whether the thread completes a file. That may take any time.
@@ -112,7 +115,7 @@ impl Control {
         ] {
             number.store(0, Ordering::Relaxed);
         }
-        for truth in [&self.stop, &self.writes, &self.failed] {
+        for truth in [&self.stop, &self.hurries, &self.writes, &self.failed] {
             truth.store(false, Ordering::Relaxed);
         }
         self.runs.store(NOT, Ordering::Release);
@@ -151,8 +154,10 @@ impl Control {
         self.wait(|| self.answered.load(Ordering::Acquire) >= ticket)
     }
 
-    /// Has the thread complete the trace, and waits for that. False if it did not do so in time.
-    pub(super) fn finish(&self) -> bool {
+    /// Has the thread complete the trace, and waits for that. `hurries`: the thread has little time. False if it did not
+    /// do so in time.
+    pub(super) fn finish(&self, hurries: bool) -> bool {
+        self.hurries.store(hurries, Ordering::Relaxed);
         self.stop.store(true, Ordering::Release);
         self.wait(|| false)
     }
@@ -194,6 +199,10 @@ impl Control {
 
     pub(super) fn stops(&self) -> bool {
         self.stop.load(Ordering::Acquire)
+    }
+
+    pub(super) fn hurries(&self) -> bool {
+        self.hurries.load(Ordering::Relaxed)
     }
 
     /// The number of the next flush to answer. `None` if no flush is requested.

@@ -130,12 +130,16 @@ pub(crate) fn flush(ring: &Ring, table: TableHandle) -> Result<Dump, Error> {
     })
 }
 
-/// Completes the trace at the end of the process, and says how that ended.
-pub(crate) fn finish(table: TableHandle) -> Result<(), Error> {
+/// Completes the trace at the end of the process, and says how that ended. Nothing is recorded from then on, so that threads
+/// which go on overwrite nothing that was not read. `by_signal`: what is not read in time counts as lost.
+pub(crate) fn finish(table: TableHandle, by_signal: bool) -> Result<(), Error> {
     let Some(ring) = ring() else {
         return Ok(());
     };
-    let in_time = CONTROL.finish();
+    if trace_info::has_any(ring) {
+        table.lock().enable(false);
+    }
+    let in_time = CONTROL.finish(by_signal);
     if !trace_info::has_any(ring) && !ring.is_lost() {
         let why = table.lock().why_nothing();
         messages::warn(format_args!("nothing was recorded: {why}"));

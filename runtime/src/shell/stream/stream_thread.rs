@@ -130,7 +130,7 @@ impl StreamThread {
             if stops {
                 let end = *end.get_or_insert_with(Instant::now);
                 self.give_up(end);
-                if done {
+                if done || end::is_late(end) {
                     return self.end(end);
                 }
             }

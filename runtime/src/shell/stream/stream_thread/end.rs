@@ -10,6 +10,14 @@ use super::{CONTROL, Receiver, StreamThread, trace_info};
 const GRACE: Duration = Duration::from_secs(2);
 const MAX_END: Duration = Duration::from_secs(30);
 
+/// How long records are read at the end if a signal ends the process. Who sends SIGTERM often sends SIGKILL after 10 s.
+const MAX_READING: Duration = Duration::from_secs(6);
+
+/// Whether the rest of the records is given up.
+pub(super) fn is_late(since: Instant) -> bool {
+    CONTROL.hurries() && since.elapsed() > MAX_READING
+}
+
 impl StreamThread {
     /// Gives up the peers that keep the process from ending.
     pub(super) fn give_up(&mut self, end: Instant) {
