@@ -352,8 +352,17 @@ impl Table {
     /// Turns recording on or off. Returns how many functions are on.
     pub(crate) fn enable(&mut self, enabled: bool) -> usize {
         self.enabled = enabled;
-        let named = self.apply();
-        if enabled { named } else { 0 }
+        if enabled {
+            return self.apply();
+        }
+        // No name is compared with the filter.
+        self.waits.iter().for_each(|site| site.switch(false, 0));
+        let functions = self.functions.iter_mut();
+        for function in functions.filter(|function| function.is_switched()) {
+            function.on = false;
+            function.switch(self.bits);
+        }
+        0
     }
 
     pub(crate) fn is_enabled(&self) -> bool {
