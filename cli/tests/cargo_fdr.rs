@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -58,6 +59,10 @@ impl Workspace {
 
     /// Runs `cargo fdr …` in a folder of the workspace.
     fn fdr(&self, folder: &str, arguments: &[&str]) -> Output {
+        self.command(folder, arguments).output().expect("it runs")
+    }
+
+    fn command(&self, folder: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-fdr"));
         command
             .arg("fdr")
@@ -67,15 +72,14 @@ impl Workspace {
             "FDR",
             "CARGO_TARGET_DIR",
             "RUSTFLAGS",
+            "RUSTC_WRAPPER",
             "CARGO_BUILD_TARGET_DIR",
         ];
         variables.iter().for_each(|name| {
             command.env_remove(name);
         });
+        command.env("CARGO_NET_OFFLINE", "true");
         command
-            .env("CARGO_NET_OFFLINE", "true")
-            .output()
-            .expect("it runs")
     }
 
     /// As [`Workspace::fdr`], with the crate that stands for the recorder; it must succeed.
@@ -301,6 +305,96 @@ fn a_copy_is_built_and_run() {
             .starts_with("// new\n")
     );
     assert!(!ws.0.join("ws/target/fdr/src/app/src/never.rs").exists());
+}
+
+/// Makes the program of a workspace depend on a package of a registry, which is a folder.
+fn depend_on_a_registry(ws: &Workspace) {
+    let files = [
+        ("ws/.cargo/config.toml", "[source.crates-io]\nreplace-with = \"folder\"\n[source.folder]\ndirectory = \"vendor\"\n".to_owned()),
+        ("ws/vendor/far/.cargo-checksum.json", format!("{{\"files\":{{}},\"package\":\"{}\"}}", "0".repeat(64))),
+        ("ws/vendor/far/Cargo.toml", "[package]\nname = \"far\"\nversion = \"1.2.3\"\nedition = \"2021\"\n".to_owned()),
+        // An original's warnings are no errors.
+        ("ws/vendor/far/src/lib.rs", format!("#![deny(warnings)]\nfn unused() {{}}\npub fn f() {{ {LOOP} }}\n")),
+    ];
+    for (path, text) in files {
+        let path = ws.0.join(path);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(path, text).expect("a file");
+    }
+    ws.edit("ws/app/Cargo.toml", |text| text + "\nfar = \"1\"\n");
+    ws.edit("ws/app/src/main.rs", |text| {
+        text.replace("old::f();", "old::f(); far::f();")
+    });
+    let mut lock = Command::new("cargo");
+    lock.args(["generate-lockfile", "--offline"])
+        .current_dir(ws.0.join("ws"));
+    assert!(lock.status().expect("cargo runs").success());
+}
+
+#[test]
+fn dependencies_are_marked_in_copies() {
+    let ws = Workspace::new("with");
+    depend_on_a_registry(&ws);
+    let before = ws.files("ws");
+    // The user's own wrapper of the compiler is run, too.
+    let (wrapper, log) = (ws.0.join("wrapper"), ws.0.join("log"));
+    fs::write(
+        &wrapper,
+        format!("#!/bin/sh\necho x >>'{}'\nexec \"$@\"\n", log.display()),
+    )
+    .expect("a script");
+    fs::set_permissions(&wrapper, PermissionsExt::from_mode(0o755)).expect("a script");
+    let recorder = ws.0.join("recorder");
+    let words = [
+        "--fdr",
+        recorder.to_str().expect("UTF-8"),
+        "--with",
+        "far",
+        "run",
+        "--quiet",
+    ];
+    let output = ws
+        .command("ws/app", &words)
+        .env("RUSTC_WRAPPER", &wrapper)
+        .output()
+        .expect("it runs");
+    assert_eq!(stdout(&output), "42 1\n", "{output:?}");
+    assert_contains(stderr(&output), "far 1.2.3: 1 function marked\n");
+    assert!(log.exists());
+    assert_eq!(ws.files("ws"), before, "the sources are as they were");
+    let copied = ws.text("ws/target/fdr/with/far-1.2.3/src/lib.rs");
+    assert_contains(&copied, "#[fdr::traced(auto)] pub fn f()");
+    let lock = || ws.text("ws/target/fdr/src/Cargo.lock");
+    let is_far = |block: &&str| block.contains("name = \"far\"");
+    let far = |lock: &str| lock.split("\n\n").find(is_far).map(str::to_owned);
+    let replaced = far(&lock()).expect("the package");
+    assert!(
+        replaced.contains("\"fdr\"") && !replaced.contains("source"),
+        "{replaced}"
+    );
+    // Without the option it is the original again.
+    assert_eq!(ws.done("ws/app", &["run", "--quiet"]), "42 1\n");
+    assert_eq!(far(&lock()), far(&ws.text("ws/Cargo.lock")));
+    assert!(!ws.text("ws/target/fdr/src/Cargo.toml").contains("patch"));
+    for (name, part) in [
+        ("near", "--with near: no package of that name in Cargo.lock"),
+        ("outside", "--with outside: it is a folder of this machine"),
+        (
+            "derive",
+            "--with derive: a procedural macro runs in the compiler",
+        ),
+    ] {
+        let output = ws.fdr("ws", &["--with", name, "build"]);
+        assert_contains(stderr(&output), part);
+    }
+    let output = ws.fdr("ws", &["--with", "far", "instrument"]);
+    assert_contains(stderr(&output), "--with is for commands that build a copy");
+    fs::remove_file(ws.0.join("ws/Cargo.lock")).expect("removed");
+    let output = ws.fdr("ws", &["--with", "far", "build"]);
+    assert_contains(
+        stderr(&output),
+        "--with needs a Cargo.lock that is up to date",
+    );
 }
 
 #[test]

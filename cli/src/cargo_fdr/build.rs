@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::copy;
+use crate::dependencies;
 use crate::manifest::Recorder;
 use crate::marks::Layout;
 use crate::plan::{Marking, Plan};
@@ -23,7 +24,11 @@ const COMMANDS: [&str; 13] = [
 ///
 /// # Errors
 /// Where the copy cannot be made, or cargo cannot be run.
-pub(crate) fn run(words: &[OsString], selection: &Selection) -> anyhow::Result<()> {
+pub(crate) fn run(
+    words: &[OsString],
+    selection: &Selection,
+    with: &[String],
+) -> anyhow::Result<()> {
     let Some((name, arguments)) = words.split_first() else {
         bail!("no command; see cargo fdr --help");
     };
@@ -67,7 +72,22 @@ pub(crate) fn run(words: &[OsString], selection: &Selection) -> anyhow::Result<(
     );
     let build = workspace.target_directory.join("fdr");
     let sources = build.join("src");
-    copy::update(&workspace, &plan, &sources)?;
+    let copies = build.join("with");
+    let lock = copy::lock(&sources)?;
+    let mut replaced = Vec::new();
+    if !with.is_empty() {
+        for (replacement, plan) in dependencies::mark(&manifest, with, &marking, &copies)? {
+            let marked = plan.packages.iter().map(|of| of.marked).sum();
+            let (name, version) = (&replacement.name, &replacement.version);
+            eprintln!(
+                "cargo fdr: {name} {version}: {} marked",
+                things(marked, "function")
+            );
+            replaced.push(replacement);
+        }
+    }
+    copy::update(&workspace, &plan, &replaced, &sources)?;
+    drop(lock);
     let root = &workspace.workspace_root;
     let inside = manifest.strip_prefix(root).with_context(|| {
         let manifest = manifest.display();
@@ -82,6 +102,9 @@ pub(crate) fn run(words: &[OsString], selection: &Selection) -> anyhow::Result<(
         .arg("--manifest-path")
         .arg(sources.join(inside));
     command.args(arguments).env("CARGO_TARGET_DIR", &build);
+    if !replaced.is_empty() {
+        dependencies::wrap(&mut command, &copies)?;
+    }
     let is_run = name == "run" || name == "r";
     if is_run && std::env::var_os("FDR").is_none() {
         command.env("FDR", "1");

@@ -8,17 +8,44 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
-use toml_edit::{DocumentMut, Item, TableLike, Value};
+use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 
 use crate::plan::{Plan, read};
-use crate::workspace::Workspace;
+use crate::workspace::{Package, Workspace};
 use crate::write::Change;
 
-/// Brings the copy up to date.
+/// A package that the copy of the workspace takes in place of the one from a registry.
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    /// Where cargo has the original from, as `[patch]` names it.
+    pub(crate) source: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) folder: PathBuf,
+}
+
+/// Waits until no other command writes the copy, and keeps others waiting until the value is dropped.
+///
+/// # Errors
+/// Where there can be no lock.
+pub(crate) fn lock(copy: &Path) -> anyhow::Result<File> {
+    fs::create_dir_all(copy).with_context(|| copy.display().to_string())?;
+    let lock = copy.with_extension("lock");
+    let lock = File::create(&lock).with_context(|| lock.display().to_string())?;
+    lock.lock().context("the lock of the copy")?;
+    Ok(lock)
+}
+
+/// Brings the copy of a workspace up to date. The caller has its [`lock`].
 ///
 /// # Errors
 /// Where a file cannot be read or written, or the workspace has members elsewhere.
-pub(crate) fn update(workspace: &Workspace, plan: &Plan, copy: &Path) -> anyhow::Result<()> {
+pub(crate) fn update(
+    workspace: &Workspace,
+    plan: &Plan,
+    replaced: &[Replacement],
+    copy: &Path,
+) -> anyhow::Result<()> {
     let root = &workspace.workspace_root;
     for package in workspace.members() {
         if !package.manifest_path.starts_with(root) {
@@ -28,16 +55,13 @@ pub(crate) fn update(workspace: &Workspace, plan: &Plan, copy: &Path) -> anyhow:
             );
         }
     }
-    fs::create_dir_all(copy).with_context(|| copy.display().to_string())?;
-    // Two commands at once would write the same files.
-    let lock = copy.with_extension("lock");
-    let lock = File::create(&lock).with_context(|| lock.display().to_string())?;
-    lock.lock().context("the lock of the copy")?;
     let mut copier = Copier {
         root,
         copy,
         build: &workspace.target_directory,
         plan,
+        replaced,
+        lock: Some(root.join("Cargo.lock")),
         manifests: workspace
             .members()
             .map(|package| package.manifest_path.clone())
@@ -47,12 +71,33 @@ pub(crate) fn update(workspace: &Workspace, plan: &Plan, copy: &Path) -> anyhow:
     copier.folder(root, copy)
 }
 
+/// Brings the copy of a package up to date. The caller has the [`lock`] of the workspace's copy.
+///
+/// # Errors
+/// Where a file cannot be read or written.
+pub(crate) fn update_package(package: &Package, plan: &Plan, copy: &Path) -> anyhow::Result<()> {
+    let root = package.folder();
+    let copier = Copier {
+        root,
+        copy,
+        build: Path::new(""),
+        plan,
+        replaced: &[],
+        lock: None,
+        manifests: BTreeSet::from([package.manifest_path.clone()]),
+    };
+    copier.folder(root, copy)
+}
+
 struct Copier<'a> {
     root: &'a Path,
     copy: &'a Path,
     /// The target folder, which is not copied.
     build: &'a Path,
     plan: &'a Plan,
+    replaced: &'a [Replacement],
+    /// The lock file that counts. That of a dependency does not.
+    lock: Option<PathBuf>,
     manifests: BTreeSet<PathBuf>,
 }
 
@@ -85,7 +130,7 @@ impl Copier<'_> {
             }
             names.insert(name);
         }
-        if from == self.root {
+        if from == self.root && self.lock.is_some() {
             // If the workspace has no such file, the copy keeps its own.
             names.insert("Cargo.lock".into());
         }
@@ -102,8 +147,9 @@ impl Copier<'_> {
         if self.manifests.contains(from) {
             return write_if_new(to, &self.manifest(from)?);
         }
-        if from == self.root.join("Cargo.lock") {
-            return copy_lock(from, to, &self.copy.with_extension("Cargo.lock"));
+        if self.lock.as_deref() == Some(from) {
+            let before = self.copy.with_extension("Cargo.lock");
+            return copy_lock(from, to, &before, &format!("{:?}", self.replaced));
         }
         let planned = self.plan.sources.iter().find(|change| change.path == from);
         match planned {
@@ -144,8 +190,13 @@ impl Copier<'_> {
             .parse()
             .map_err(|error| anyhow::anyhow!("{}: {error}", from.display()))?;
         let folder = from.parent().unwrap_or(from);
-        let is_changed = self.paths(document.as_table_mut(), folder, false);
+        let mut is_changed = self.paths(document.as_table_mut(), folder, false);
         let is_root = folder == self.root;
+        if is_root && !self.replaced.is_empty() {
+            self.patch(&mut document)
+                .with_context(|| from.display().to_string())?;
+            is_changed = true;
+        }
         let is_alone = is_root && !document.contains_key("workspace");
         let mut text = if is_changed {
             document.to_string()
@@ -157,6 +208,29 @@ impl Copier<'_> {
             text += "\n[workspace]\n";
         }
         Ok(text)
+    }
+
+    /// Has cargo take the replacements.
+    fn patch(&self, document: &mut DocumentMut) -> anyhow::Result<()> {
+        for (number, of) in self.replaced.iter().enumerate() {
+            let mut value = InlineTable::new();
+            value.insert("package", of.name.as_str().into());
+            value.insert("path", of.folder.to_string_lossy().into_owned().into());
+            let table = ["patch", &of.source].into_iter().try_fold(
+                document.as_table_mut() as &mut dyn TableLike,
+                |table, key| {
+                    let mut inner = Table::new();
+                    inner.set_implicit(true);
+                    let inner = table.entry(key).or_insert(Item::Table(inner));
+                    inner.as_table_like_mut()
+                },
+            );
+            let table = table.context("`patch` is no table")?;
+            // Two versions of a package need two keys.
+            let key = format!("{}-fdr-{number}", of.name);
+            table.insert(&key, Item::Value(Value::InlineTable(value)));
+        }
+        Ok(())
     }
 
     /// Makes the paths of dependencies absolute that lead out of the workspace; whether there were any.
@@ -216,14 +290,16 @@ fn plain(path: &Path) -> PathBuf {
     plain
 }
 
-/// The copy's lock file has the recorder in it. It is made anew when the original changed.
-fn copy_lock(from: &Path, to: &Path, before: &Path) -> anyhow::Result<()> {
+/// The copy's lock file has the recorder in it. It is made anew when the original changed, or what is replaced. `before`
+/// keeps both.
+fn copy_lock(from: &Path, to: &Path, before: &Path, replaced: &str) -> anyhow::Result<()> {
     let text = read(from)?;
-    if to.is_file() && fs::read_to_string(before).is_ok_and(|before| before == text) {
+    let now = format!("{text}# {replaced}\n");
+    if to.is_file() && fs::read_to_string(before).is_ok_and(|before| before == now) {
         return Ok(());
     }
     write_if_new(to, &text)?;
-    write_if_new(before, &text)
+    write_if_new(before, &now)
 }
 
 fn write_if_new(path: &Path, text: &str) -> anyhow::Result<()> {

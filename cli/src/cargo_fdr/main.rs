@@ -6,6 +6,7 @@ mod build;
 #[path = "../completions.rs"]
 mod completions;
 mod copy;
+mod dependencies;
 mod facts;
 mod files;
 mod generate;
@@ -40,6 +41,7 @@ Examples:
   cargo fdr test                        also: bench, build, check, clippy, doc,
                                         rustc
   cargo fdr --filter 'my_app::*' build  marks some functions only
+  cargo fdr --with hyper,serde_json run marks dependencies, too
   cargo fdr instrument                  marks the sources themselves
   cargo fdr instrument --remove         takes the marks out, byte for byte";
 
@@ -55,6 +57,9 @@ Examples:
 struct Arguments {
     #[command(flatten)]
     selection: Selection,
+    /// Functions of these dependencies, too, such as hyper,serde_json
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    with: Vec<String>,
     #[command(subcommand)]
     command: Command,
 }
@@ -106,20 +111,26 @@ impl Selection {
 }
 
 fn main() -> ExitCode {
+    let mut words = match dependencies::wrapped() {
+        Ok(words) => words,
+        Err(error) => return print(&error),
+    };
     // Cargo runs `cargo-fdr fdr …`.
-    let mut words: Vec<_> = std::env::args_os().collect();
     if words.get(1).is_some_and(|word| word == "fdr") {
         words.remove(1);
     }
     let arguments = Arguments::parse_from(words);
     let mut out = io::stdout().lock();
     let done = match arguments.command {
+        Command::Instrument(_) if !arguments.with.is_empty() => Err(anyhow::anyhow!(
+            "--with is for commands that build a copy, such as run, test and build"
+        )),
         Command::Instrument(options) => instrument::run(&options, &arguments.selection, &mut out),
         Command::Generate(options) => {
             generate::run(&options, &Arguments::command()).map(|()| ExitCode::SUCCESS)
         }
         Command::Cargo(words) => {
-            build::run(&words, &arguments.selection).map(|()| ExitCode::SUCCESS)
+            build::run(&words, &arguments.selection, &arguments.with).map(|()| ExitCode::SUCCESS)
         }
     };
     let done = done.and_then(|code| {
@@ -129,15 +140,17 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) if is_closed(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            let line = format!("cargo fdr: {error:#}");
-            let fitting = |line| wrap::error_columns().map(|width| wrap::wrap(line, width, 2));
-            for line in line.lines() {
-                eprintln!("{}", fitting(line).as_deref().unwrap_or(line));
-            }
-            ExitCode::from(2)
-        }
+        Err(error) => print(&error),
     }
+}
+
+fn print(error: &anyhow::Error) -> ExitCode {
+    let line = format!("cargo fdr: {error:#}");
+    let fitting = |line| wrap::error_columns().map(|width| wrap::wrap(line, width, 2));
+    for line in line.lines() {
+        eprintln!("{}", fitting(line).as_deref().unwrap_or(line));
+    }
+    ExitCode::from(2)
 }
 
 /// Whether the reader of the output went away, which is no failure.

@@ -19,6 +19,9 @@ pub(crate) struct Workspace {
 pub(crate) struct Package {
     id: String,
     pub(crate) name: String,
+    pub(crate) version: String,
+    /// Where cargo has it from, such as `registry+URL`. `None`: it is a folder of this machine.
+    pub(crate) source: Option<String>,
     pub(crate) manifest_path: PathBuf,
     pub(crate) targets: Vec<Target>,
     dependencies: Vec<Dependency>,
@@ -49,13 +52,32 @@ impl Workspace {
     /// # Errors
     /// What cargo says.
     pub(crate) fn load(manifest: &Path) -> anyhow::Result<Workspace> {
+        Workspace::ask(manifest, "--no-deps")
+    }
+
+    /// As [`Workspace::load`], with the packages that the members depend on. Cargo changes no lock file.
+    ///
+    /// # Errors
+    /// As there, and if the lock file is not up to date.
+    pub(crate) fn load_all(manifest: &Path) -> anyhow::Result<Workspace> {
+        Workspace::ask(manifest, "--locked")
+    }
+
+    fn ask(manifest: &Path, option: &str) -> anyhow::Result<Workspace> {
         let text = run_cargo(
             Command::new(cargo())
-                .args(["metadata", "--no-deps", "--format-version", "1"])
+                .args(["metadata", option, "--format-version", "1"])
                 .arg("--manifest-path")
                 .arg(manifest),
         )?;
         serde_json::from_str(&text).context("cargo metadata: not the JSON that cargo 1.95 writes")
+    }
+
+    /// All packages of that name.
+    pub(crate) fn named(&self, name: &str) -> impl Iterator<Item = &Package> {
+        self.packages
+            .iter()
+            .filter(move |package| package.name == name)
     }
 
     pub(crate) fn members(&self) -> impl Iterator<Item = &Package> {

@@ -1,0 +1,124 @@
+//! `--with`: packages of a registry or of git whose functions are marked, too. Each is copied below the target folder, and
+//! the copy of the workspace takes it in place of the original. The compiler prints no warnings of such a package, as it
+//! prints none of the original.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::copy::{self, Replacement};
+use crate::plan::{Marking, Plan};
+use crate::workspace::{Package, Workspace};
+
+/// What the recorder is built of. It can't record itself.
+const NEEDED: [&str; 8] = [
+    "libc",
+    "crossbeam-utils",
+    "core_affinity",
+    "num_cpus",
+    "syn",
+    "quote",
+    "proc-macro2",
+    "unicode-ident",
+];
+
+/// The folder of the copies, for the program that cargo runs in place of the compiler.
+const FOLDER: &str = "CARGO_FDR_WITH";
+/// What cargo would have run in place of the compiler without us.
+const WRAPPER: &str = "CARGO_FDR_WRAPPER";
+
+/// The chosen packages, marked.
+///
+/// # Errors
+/// If a name is that of no package that can be replaced, or the lock file is not up to date.
+pub(crate) fn mark(
+    manifest: &Path,
+    names: &[String],
+    marking: &Marking,
+    folder: &Path,
+) -> anyhow::Result<Vec<(Replacement, Plan)>> {
+    let all = Workspace::load_all(manifest)
+        .context("--with needs a Cargo.lock that is up to date (cargo generate-lockfile)")?;
+    let mut marked = Vec::new();
+    for name in names {
+        let mut is_there = false;
+        for package in all.named(name) {
+            is_there = true;
+            let replacement = Replacement {
+                source: patch_key(package)?,
+                name: package.name.clone(),
+                version: package.version.clone(),
+                folder: folder.join(format!("{}-{}", package.name, package.version)),
+            };
+            let plan = Plan::mark(&[package], marking)?;
+            copy::update_package(package, &plan, &replacement.folder)?;
+            marked.push((replacement, plan));
+        }
+        if !is_there {
+            bail!("--with {name}: no package of that name in Cargo.lock");
+        }
+    }
+    Ok(marked)
+}
+
+/// The name of the package's source in `[patch]`.
+fn patch_key(package: &Package) -> anyhow::Result<String> {
+    let name = &package.name;
+    if NEEDED.contains(&name.as_str()) {
+        bail!("--with {name}: the recorder itself is built of it");
+    }
+    if let Some(why) = package.is_left_out() {
+        bail!("--with {name}: {why}");
+    }
+    let Some(source) = &package.source else {
+        bail!(
+            "--with {name}: it is a folder of this machine: `cargo fdr instrument` marks it there"
+        );
+    };
+    let url = source
+        .split_once('+')
+        .map_or(source.as_str(), |parts| parts.1);
+    let url = url.split(['?', '#']).next().unwrap_or(url);
+    Ok(match url.ends_with("/crates.io-index") {
+        true => "crates-io".to_owned(),
+        false => url.to_owned(),
+    })
+}
+
+/// Has cargo run this program in place of the compiler, see [`wrapped`].
+pub(crate) fn wrap(cargo: &mut Command, folder: &Path) -> anyhow::Result<()> {
+    let own = env::current_exe().context("the path of this program")?;
+    if let Some(wrapper) = env::var_os("RUSTC_WRAPPER").filter(|wrapper| !wrapper.is_empty()) {
+        cargo.env(WRAPPER, wrapper);
+    }
+    cargo.env(FOLDER, folder).env("RUSTC_WRAPPER", own);
+    Ok(())
+}
+
+/// If cargo runs this program in place of the compiler: runs the compiler, and has it print no warnings of the copies.
+/// Otherwise returns the arguments of this program.
+///
+/// # Errors
+/// If the compiler can't be run.
+pub(crate) fn wrapped() -> anyhow::Result<Vec<OsString>> {
+    let words: Vec<OsString> = env::args_os().collect();
+    let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else {
+        return Ok(words);
+    };
+    let mut command: Vec<OsString> = env::var_os(WRAPPER).into_iter().collect();
+    command.extend(words.into_iter().skip(1));
+    let is_copy =
+        env::var_os("CARGO_MANIFEST_DIR").is_some_and(|of| Path::new(&of).starts_with(folder));
+    if is_copy {
+        command.push("--cap-lints=allow".into());
+    }
+    let Some((compiler, arguments)) = command.split_first() else {
+        bail!("{FOLDER} is set: cargo runs this program in place of the compiler");
+    };
+    let name = compiler.display().to_string();
+    Err(Command::new(compiler).args(arguments).exec()).context(name)
+}
