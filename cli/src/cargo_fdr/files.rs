@@ -1,5 +1,5 @@
-//! The source files of a package: from the root file of each target along its `mod` declarations, as the compiler goes.
-//! A file that only a macro includes is not found.
+//! The source files of a package: from the root file of each target along its `mod` declarations, as the compiler goes,
+//! also those that a macro is given. A file that only `include!` names is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

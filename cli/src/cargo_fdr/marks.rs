@@ -10,7 +10,7 @@ use fdr_marks::worth::{Reason, Rules, left_out};
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 
-use crate::facts::{Decision, decision, is_mark, is_test, qualified, scope_name, step};
+use crate::facts::{self, Decision, decision, is_mark, is_test, qualified, scope_name, step};
 
 /// What a person chose.
 #[derive(Debug, Default)]
@@ -342,6 +342,45 @@ impl Finder<'_> {
                         }),
                     }
                     self.steps.pop();
+                }
+                (Kind::Other, _) => self.modules_of_macro(&item, inside.is_test),
+                _ => {}
+            }
+        }
+    }
+
+    /// The modules that a macro is given, as in `cfg_net! { mod net; }`. Their files have functions of the program.
+    fn modules_of_macro(&mut self, item: &Item, is_test: bool) {
+        let before_group = item.head.iter().rev().nth(1);
+        match item.head.last() {
+            Some(TokenTree::Group(given)) if is_punct(before_group, '!') => {
+                self.modules_in(given.stream(), is_test);
+            }
+            _ => {}
+        }
+    }
+
+    /// The modules among the tokens, in any braces.
+    fn modules_in(&mut self, tokens: TokenStream, is_test: bool) {
+        for item in split(tokens) {
+            let is_test = is_test || item.attributes.iter().any(facts::is_test);
+            match (item.kind, item.name()) {
+                (Kind::Module, Some(name)) => {
+                    self.steps.push(step(&item, name, is_test));
+                    match &item.body {
+                        Some(body) => self.modules_in(body.stream(), is_test),
+                        None => self.modules.push(Module {
+                            path: self.steps.clone(),
+                        }),
+                    }
+                    self.steps.pop();
+                }
+                (Kind::Other, _) => {
+                    for token in &item.head {
+                        if let TokenTree::Group(group) = token {
+                            self.modules_in(group.stream(), is_test);
+                        }
+                    }
                 }
                 _ => {}
             }

@@ -259,7 +259,9 @@ fn attributes_are_judged_as_by_the_compiler() {
 #[test]
 fn modules_in_files() {
     let text = "mod a; pub mod r#type; #[path = \"x/y.rs\"] mod b; mod c { #[cfg(d)] mod e; }\n\
-                #[cfg_attr(unix, path = \"u.rs\")] #[cfg_attr(not(unix), path = r\"w.rs\")] mod f; #[cfg(test)] mod t;";
+                #[cfg_attr(unix, path = \"u.rs\")] #[cfg_attr(not(unix), path = r\"w.rs\")] mod f; #[cfg(test)] mod t;\n\
+                g! { pub mod g; mod h { mod i; } } if_x! { if #[cfg(x)] { mod j; } else { mod k; } }\n\
+                macro_rules! l { () => { mod l; } } const M: () = { mod m {} };";
     let source = Source::parse(text).unwrap_or_else(|error| panic!("line {}", error.line));
     let modules = source.find("c", &all()).1;
     let paths: Vec<String> = modules
@@ -279,7 +281,11 @@ fn modules_in_files() {
             "b[\"x/y.rs\"]1",
             "c[]0/e[]0",
             "f[\"u.rs\", \"w.rs\"]0",
-            "t[]0"
+            "t[]0",
+            "g[]0",
+            "h[]0/i[]0",
+            "j[]0",
+            "k[]0"
         ]
     );
     assert!(modules[5].path[0].is_test);
