@@ -56,15 +56,20 @@ impl Package {
     ///
     /// If cargo cannot be run.
     pub(crate) fn cargo(&self, command: &str, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO"))
+        let mut command = self.command(command, arguments);
+        command.env_remove("FDR").output().expect("cargo runs")
+    }
+
+    /// As [`Package::cargo`], with the variables of this process.
+    pub(crate) fn command(&self, command: &str, arguments: &[&str]) -> Command {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
             .args([command, "--offline", "--quiet"])
             .args(arguments)
             .env("CARGO_TARGET_DIR", &self.target)
             .env("CARGO_PROFILE_DEV_DEBUG", "0")
-            .current_dir(&self.folder)
-            .env_remove("FDR")
-            .output()
-            .expect("cargo runs")
+            .current_dir(&self.folder);
+        cargo
     }
 
     /// Its own folder.

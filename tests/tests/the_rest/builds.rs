@@ -334,6 +334,27 @@ fn a_library_with_the_attribute_behind_a_feature() {
     assert_eq!(recorded(&folder, 1), BTreeMap::from(expected));
 }
 
+#[test]
+fn only_the_program_records_where_cargo_builds_it() {
+    let _others = ["gated", "in_builds_macros"].map(|name| Package::copy_of(name, ""));
+    let package = Package::copy_of("in_builds", "");
+    let folder = Folder::new("in-builds");
+    let traces = folder.path().join("");
+    let cargo = |command, options: &[&str]| {
+        let mut cargo = package.command(command, options);
+        let output = cargo.env("FDR", "1").env("FDR_OUT", &traces).output();
+        let output = output.expect("cargo runs");
+        assert!(output.status.success(), "{}", text_of(&output));
+        output
+    };
+    let output = cargo("run", &[]);
+    assert_eq!(output.stdout, b"190 190 190\n", "{}", text_of(&output));
+    assert_eq!(recorded(&folder, 1).get("gated::sum_below"), Some(&1));
+    let names = folder.names();
+    cargo("test", &["--doc"]);
+    assert_eq!(folder.names(), names);
+}
+
 /// What `cargo fdr instrument` makes of a package.
 fn instrument(package: &Package, options: &[&str]) {
     let mut tool = Command::new(fdr_tests::tool().with_file_name("cargo-fdr"));
