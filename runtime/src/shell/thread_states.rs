@@ -125,19 +125,22 @@ impl ThreadStates {
             late.account.measured_again(again);
             return;
         }
+        let switches = late.account.switches_per_second;
         let what = match too_much {
-            TooMuch::Samples => "samples",
-            TooMuch::States => "states",
+            TooMuch::Samples => {
+                late.events.stop_samples(ring);
+                "samples"
+            }
+            TooMuch::States => {
+                let late = self.late.take();
+                late.into_iter()
+                    .for_each(|late| schedule::stop(ring, late.events));
+                "states"
+            }
         };
         messages::info(format_args!(
-            "the {what} of threads end here: they cost more than 1 % of the CPU time ({} context switches a second)",
-            late.account.switches_per_second
+            "the {what} of threads end here: they cost more than 1 % of the CPU time ({switches} context switches a second)"
         ));
-        if too_much == TooMuch::Samples {
-            late.events.stop_samples(ring);
-        } else if let Some(late) = self.late.take() {
-            schedule::stop(ring, late.events);
-        }
     }
 }
 
