@@ -1,4 +1,4 @@
-//! `--with`: packages of a registry or of git whose functions are marked, too. Each is copied below the target folder, and
+//! `--with`: packages of a registry whose functions are marked, too. Each is copied below the target folder, and
 //! the copy of the workspace takes it in place of the original. The compiler prints no warnings of such a package, as it
 //! prints none of the original.
 
@@ -74,19 +74,23 @@ fn patch_key(package: &Package) -> anyhow::Result<String> {
     if let Some(why) = package.is_left_out() {
         bail!("--with {name}: {why}");
     }
-    let Some(source) = &package.source else {
+    let source = package.source.as_deref();
+    let Some(source) = source else {
         bail!(
             "--with {name}: it is a folder of this machine: `cargo fdr instrument` marks it there"
         );
     };
-    let url = source
-        .split_once('+')
-        .map_or(source.as_str(), |parts| parts.1);
-    let url = url.split(['?', '#']).next().unwrap_or(url);
-    Ok(match url.ends_with("/crates.io-index") {
-        true => "crates-io".to_owned(),
-        false => url.to_owned(),
-    })
+    // A package of git may take settings of a workspace, and packages beside it.
+    let registry = ["registry+", "sparse+"]
+        .iter()
+        .find_map(|start| source.strip_prefix(start));
+    match registry {
+        Some(url) if url.ends_with("/crates.io-index") => Ok("crates-io".to_owned()),
+        Some(url) => Ok(url.to_owned()),
+        None => bail!(
+            "--with {name}: it is not of a registry: let `[patch]` name a clone, and mark it by `cargo fdr instrument`"
+        ),
+    }
 }
 
 /// Has cargo run this program in place of the compiler, see [`wrapped`].
