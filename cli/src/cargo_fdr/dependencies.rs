@@ -2,6 +2,7 @@
 //! the copy of the workspace takes it in place of the original. The compiler prints no warnings of such a package, as it
 //! prints none of the original.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -44,7 +45,7 @@ pub(crate) fn mark(
     let all = Workspace::load_all(manifest)
         .context("--with needs a Cargo.lock that is up to date (cargo generate-lockfile)")?;
     let mut marked = Vec::new();
-    for name in names {
+    for name in names.iter().collect::<BTreeSet<_>>() {
         let mut is_there = false;
         for package in all.named(name) {
             is_there = true;
@@ -81,12 +82,10 @@ fn patch_key(package: &Package) -> anyhow::Result<String> {
         );
     };
     // A package of git may take settings of a workspace, and packages beside it.
-    let registry = ["registry+", "sparse+"]
-        .iter()
-        .find_map(|start| source.strip_prefix(start));
-    match registry {
+    match source.strip_prefix("registry+") {
         Some(url) if url.ends_with("/crates.io-index") => Ok("crates-io".to_owned()),
         Some(url) => Ok(url.to_owned()),
+        None if source.starts_with("sparse+") => Ok(source.to_owned()),
         None => bail!(
             "--with {name}: it is not of a registry: let `[patch]` name a clone, and mark it by `cargo fdr instrument`"
         ),
@@ -110,7 +109,10 @@ pub(crate) fn wrap(cargo: &mut Command, folder: &Path) -> anyhow::Result<()> {
 /// If the compiler can't be run.
 pub(crate) fn wrapped() -> anyhow::Result<Vec<OsString>> {
     let words: Vec<OsString> = env::args_os().collect();
-    let Some(folder) = env::var_os(FOLDER).map(PathBuf::from) else {
+    // The program that cargo runs has the variables, too, and may run `cargo fdr`.
+    let is_subcommand = words.get(1).is_some_and(|word| word == "fdr");
+    let folder = env::var_os(FOLDER).filter(|_| !is_subcommand);
+    let Some(folder) = folder.map(PathBuf::from) else {
         return Ok(words);
     };
     let mut command: Vec<OsString> = env::var_os(WRAPPER).into_iter().collect();
