@@ -18,7 +18,7 @@ pub struct Program {
 }
 
 /// All of them.
-pub const PROGRAMS: [Program; 10] = [
+pub const PROGRAMS: [Program; 13] = [
     Program {
         name: "ripgrep",
         packages: &[
@@ -74,6 +74,22 @@ pub const PROGRAMS: [Program; 10] = [
         ..alone("naga", &[("naga", "30.0.1")])
     },
     alone("cranelift-codegen", &[("cranelift-codegen", "0.135.8")]),
+    // A search engine.
+    alone(
+        "tantivy",
+        &[
+            ("tantivy", "0.27.0"),
+            ("tantivy-bitpacker", "0.27.0"),
+            ("tantivy-columnar", "0.27.0"),
+            ("tantivy-common", "0.27.0"),
+            ("tantivy-query-grammar", "0.27.0"),
+            ("tantivy-sstable", "0.27.0"),
+            ("tantivy-stacker", "0.27.0"),
+        ],
+    ),
+    // A script engine that walks the tree.
+    alone("rhai", &[("rhai", "1.27.0")]),
+    alone("fd-find", &[("fd-find", "10.5.0")]),
 ];
 
 /// A library, of which the tests are all that runs.

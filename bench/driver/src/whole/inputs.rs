@@ -18,6 +18,8 @@ pub(super) enum Input {
     Nothing,
     /// A folder of folders of texts.
     Texts,
+    /// A folder of folders with this many empty files in all.
+    Files(u32),
     /// A square PNG, with this many pixels on each side.
     Picture(u32),
     /// A file beside the list of workloads.
@@ -34,6 +36,7 @@ impl Input {
         match self {
             Input::Nothing => {}
             Input::Texts => texts(&path)?,
+            Input::Files(count) => empty_files(&path, *count)?,
             Input::Picture(side) => picture(&path, *side)?,
             Input::Script(file) => return Ok(super::workload::folder().join(file)),
         }
@@ -67,6 +70,19 @@ fn texts(path: &Path) -> Result<()> {
             }
             fs::write(folder.join(format!("file{file}.txt")), text)?;
         }
+    }
+    Ok(())
+}
+
+fn empty_files(path: &Path, count: u32) -> Result<()> {
+    const IN_FOLDER: u32 = 500;
+    for number in 0..count {
+        let folder = path.join(format!("folder{}", number / IN_FOLDER));
+        if number % IN_FOLDER == 0 {
+            fs::create_dir_all(&folder)?;
+        }
+        let word = WORDS[number as usize % WORDS.len()];
+        File::create(folder.join(format!("{word}{number}.txt")))?;
     }
     Ok(())
 }
