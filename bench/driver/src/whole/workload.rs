@@ -161,7 +161,7 @@ mod tests {
                 .flat_map(|recipe| recipe.workloads);
             Ok::<_, Box<dyn std::error::Error>>(workloads.collect::<Vec<_>>())
         };
-        assert_eq!(names(&[]).expect("all").len(), 11);
+        assert_eq!(names(&[]).expect("all").len(), 14);
         assert_eq!(names(&["oxipng"]).expect("a program").len(), 2);
         let two = names(&["oxipng zopfli", "boa"]).expect("two");
         assert_eq!(two.len(), 2);
