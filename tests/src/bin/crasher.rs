@@ -4,6 +4,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;
+use std::ffi::CStr;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{self};
@@ -282,6 +283,22 @@ extern "C" fn mending_handler(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_v
     unsafe { libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_WRITE) };
 }
 
+/// Installs [`mending_handler`] before the recorder is there, if a word of the command line asks for it. A handler that comes
+/// after the recorder's replaces that, and a busy machine decides when the recorder's comes.
+#[cfg(target_env = "gnu")]
+extern "C" fn mends(count: libc::c_int, words: *const *const libc::c_char) {
+    // SAFETY: glibc gives a constructor the words of the command line.
+    let mut words = (0..count as usize).map(|nth| unsafe { CStr::from_ptr(*words.add(nth)) });
+    if words.any(|word| word == c"mend") {
+        handle_signal(libc::SIGSEGV, mending_handler);
+    }
+}
+
+#[cfg(target_env = "gnu")]
+#[used]
+#[unsafe(link_section = ".init_array.00001")]
+static MENDS: extern "C" fn(libc::c_int, *const *const libc::c_char) = mends;
+
 /// Writes where that is forbidden, once.
 fn mended() {
     step(0);
@@ -341,7 +358,8 @@ fn main() {
         match option.as_str() {
             "own" => handle_signal(libc::SIGSEGV, own_handler),
             "chain" => chain(),
-            "mend" => handle_signal(libc::SIGSEGV, mending_handler),
+            // It is done before `main`.
+            "mend" => {}
             "mended" => mended(),
             "emulate" => handle_signal(libc::SIGSYS, returning_handler),
             "wait" => wait_for_input("ready"),
