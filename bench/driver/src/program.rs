@@ -49,9 +49,11 @@ impl RunCost {
     /// From the messages of a command that was [`measured`].
     ///
     /// # Errors
-    /// If they do not end with the result.
+    /// If the result is not among them.
     pub(crate) fn parse(stderr: &str) -> Result<RunCost> {
-        let words = Words::parse(stderr.lines().last().unwrap_or_default());
+        // The measuring program has the attribute itself, and may say so at its end.
+        let line = stderr.lines().rfind(|line| line.starts_with("seconds="));
+        let words = Words::parse(line.unwrap_or_default());
         Ok(RunCost {
             seconds: words.get("seconds")?,
             cpu_seconds: words.get("cpu_seconds")?,
@@ -141,8 +143,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_result_follows_the_commands_messages() {
-        let log = "warning: x\nseconds=1.5 cpu_seconds=2.5 peak_kib=2048\n";
+    fn the_result_is_found_among_messages() {
+        let log = "warning: x\nseconds=1.5 cpu_seconds=2.5 peak_kib=2048\nfdr: nothing was recorded\n";
         let took = RunCost::parse(log).expect("a result");
         assert_eq!(
             [took.seconds, took.cpu_seconds, took.peak_mib],

@@ -61,7 +61,7 @@ pub fn prepare(folder: &Path, program: &Program, tool: &Path) -> Result<usize> {
 /// The folders in which cargo keeps the packages.
 fn fetch(folder: &Path, program: &Program) -> Result<Vec<PathBuf>> {
     let mut manifest = "[package]\nname = \"fetched\"\nedition = \"2024\"\n[workspace]\n\
-                        [lib]\npath = \"lib.rs\"\n[dependencies]\n"
+                        [lib]\npath = \"lib.rs\"\n[dependencies]\nlibc = \"0.2\"\n"
         .to_owned();
     for (name, version) in program.packages {
         let _ = writeln!(manifest, "{name} = \"={version}\"");
@@ -77,7 +77,7 @@ fn fetch(folder: &Path, program: &Program) -> Result<Vec<PathBuf>> {
     let metadata = metadata
         .exec()
         .map_err(|error| format!("{}: {error}", folder.display()))?;
-    // A package without a library is fetched, but not in the list. All lie side by side.
+    // A package without a library is fetched, but not in the list, as libc is. All lie side by side.
     let mut listed = metadata.packages.iter();
     let one = listed.find(|package| package.source.is_some());
     let sources = one.and_then(|package| package.manifest_path.parent()?.parent());
