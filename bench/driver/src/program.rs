@@ -144,7 +144,8 @@ mod tests {
 
     #[test]
     fn the_result_is_found_among_messages() {
-        let log = "warning: x\nseconds=1.5 cpu_seconds=2.5 peak_kib=2048\nfdr: nothing was recorded\n";
+        let log =
+            "warning: x\nseconds=1.5 cpu_seconds=2.5 peak_kib=2048\nfdr: nothing was recorded\n";
         let took = RunCost::parse(log).expect("a result");
         assert_eq!(
             [took.seconds, took.cpu_seconds, took.peak_mib],

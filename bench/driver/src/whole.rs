@@ -18,6 +18,7 @@ use xshell::cmd;
 use xtask::process::{into_files, output, run as run_command, shell, target, work_folder};
 
 use crate::Result;
+use crate::figures::median;
 use crate::program::{self, RunCost, load, machine, measured};
 use crate::table::{NONE, table};
 use build::{Build, Built};
@@ -30,7 +31,7 @@ pub(crate) struct Options {
     /// Only this workload or program; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Runs of each kind; the fastest counts
+    /// Runs of each kind; the median counts
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
     rounds: u64,
     /// Builds all programs into one folder, and measures no builds
@@ -56,21 +57,35 @@ const EVERY: Variables = &[("FDR_KEEP", "0")];
 const KEPT: Variables = &[("FDR_KEEP", "10s")];
 const SMALL_BUDGET: Variables = &[("FDR_BUDGET", "3%")];
 
+/// The one that takes longest comes last, so that a machine that becomes faster or slower meanwhile changes the others'
+/// ratios little.
 const MODES: [Mode; 5] = [
     Mode::Original,
     Mode::Off,
-    Mode::On(EVERY),
     Mode::On(KEPT),
     Mode::On(SMALL_BUDGET),
+    Mode::On(EVERY),
 ];
 
-/// What a workload showed: the least that each mode took, and reports.
+/// What each mode took in a round.
+type Round = [RunCost; MODES.len()];
+
+/// What a workload showed.
 struct WorkloadFigures {
-    took: [RunCost; MODES.len()],
+    rounds: Vec<Round>,
     every: Report,
     kept: Report,
     /// The threshold, as `fdr info` has it.
     threshold: String,
+}
+
+impl WorkloadFigures {
+    /// How long the runs with these variables took, s.
+    fn seconds(&self, variables: Variables) -> f64 {
+        let mode = MODES.iter().position(|mode| *mode == Mode::On(variables));
+        let rounds = self.rounds.iter();
+        median(rounds.filter_map(|round| Some(round[mode?].seconds)))
+    }
 }
 
 /// Builds the programs, runs their workloads, and prints tables.
@@ -122,7 +137,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         builds.push(built);
     }
     println!(
-        "{}, load {}; marked by cargo fdr instrument; least of {} runs in turn\n",
+        "{}, load {}; marked by cargo fdr instrument; medians of {} rounds, and of ratios within a round\n",
         machine(),
         load(),
         options.rounds
@@ -165,7 +180,7 @@ fn measure(
     let named = |what: &String| format!("{}: {what}", workload.name);
     findings.extend(runs.findings.iter().map(named));
     Ok(WorkloadFigures {
-        took: runs.took,
+        rounds: runs.rounds,
         every,
         kept,
         threshold: runs.threshold,
@@ -178,8 +193,7 @@ struct Runs<'a> {
     built: &'a Built,
     folder: TempDir,
     input: PathBuf,
-    /// The least of each mode.
-    took: [RunCost; MODES.len()],
+    rounds: Vec<Round>,
     /// The last ones: of each call, and of calls that are kept.
     reports: [Option<Report>; 2],
     threshold: String,
@@ -189,17 +203,12 @@ struct Runs<'a> {
 impl Runs<'_> {
     fn new<'a>(workload: &'a Workload, built: &'a Built) -> Result<Runs<'a>> {
         let folder = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
-        let never = RunCost {
-            seconds: f64::INFINITY,
-            cpu_seconds: f64::INFINITY,
-            peak_mib: f64::INFINITY,
-        };
         Ok(Runs {
             workload,
             built,
             input: workload.input.make(folder.path())?,
             folder,
-            took: [never; MODES.len()],
+            rounds: Vec::new(),
             reports: [None, None],
             threshold: NONE.to_owned(),
             findings: Vec::new(),
@@ -213,6 +222,7 @@ impl Runs<'_> {
 
     /// One run of each mode.
     fn round(&mut self) -> Result<()> {
+        let mut round = Vec::new();
         for (at, mode) in MODES.into_iter().enumerate() {
             let traces = tempfile::Builder::new().tempdir_in(&self.folder)?;
             let program = match mode {
@@ -220,10 +230,14 @@ impl Runs<'_> {
                 Mode::Off | Mode::On(_) => &self.built.programs[1],
             };
             let output = self.output(at);
-            let took = once(self.workload, program, &self.input, mode, &traces, &output)?;
-            let least = &mut self.took[at];
-            least.cpu_seconds = least.cpu_seconds.min(took.cpu_seconds);
-            least.seconds = least.seconds.min(took.seconds);
+            round.push(once(
+                self.workload,
+                program,
+                &self.input,
+                mode,
+                &traces,
+                &output,
+            )?);
             match mode {
                 Mode::Original | Mode::Off => {}
                 Mode::On(EVERY) => self.reports[0] = Some(self.report(&traces)?),
@@ -233,6 +247,8 @@ impl Runs<'_> {
                 }
             }
         }
+        let round = round.try_into().map_err(|_| "a round is not whole")?;
+        self.rounds.push(round);
         Ok(())
     }
 
@@ -370,20 +386,26 @@ fn only_trace(folder: &TempDir) -> Result<PathBuf> {
 
 /// Slowdown by mode: CPU time, and in parentheses the time that passed.
 fn costs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
-    let heads = "program | calls | calls/s | original, s CPU | off | FDR_KEEP=0 | FDR_KEEP=10s | FDR_BUDGET=3%";
+    let heads = "program | calls | calls/s | original, s CPU | off | FDR_KEEP=10s | FDR_BUDGET=3% | FDR_KEEP=0";
     let mut table = table(heads);
     for (workload, shown) in shown {
-        let [original, others @ ..] = shown.took;
-        let ratios = others.map(|took| {
-            let cpu = took.cpu_seconds / original.cpu_seconds;
-            format!("{cpu:.2} ({:.2})", took.seconds / original.seconds)
+        let ratios = (1..MODES.len()).map(|mode| {
+            let ratio = |of: fn(&RunCost) -> f64| {
+                let rounds = shown.rounds.iter();
+                median(rounds.map(|round| of(&round[mode]) / of(&round[0])))
+            };
+            let [cpu, wall] = [ratio(|run| run.cpu_seconds), ratio(|run| run.seconds)];
+            format!("{cpu:.2} ({wall:.2})")
         });
         let calls = (shown.every.recorded() / 2) as f64;
         let first = [
             workload.name.clone(),
             millions(calls),
-            millions(calls / shown.took[2].seconds),
-            format!("{:.2}", original.cpu_seconds),
+            millions(calls / shown.seconds(EVERY)),
+            format!(
+                "{:.2}",
+                median(shown.rounds.iter().map(|round| round[0].cpu_seconds))
+            ),
         ];
         table.add_row(first.into_iter().chain(ratios));
     }
@@ -409,9 +431,9 @@ fn histories(shown: &[(&Workload, WorkloadFigures)]) -> Table {
         };
         table.add_row([
             workload.name.clone(),
-            format!("{:.2}", shown.took[2].seconds),
+            format!("{:.2}", shown.seconds(EVERY)),
             history(&shown.every),
-            format!("{:.2}", shown.took[3].seconds),
+            format!("{:.2}", shown.seconds(KEPT)),
             history(&shown.kept),
             shown.threshold.clone(),
             share(2 * shown.kept.counted()),
