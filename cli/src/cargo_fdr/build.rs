@@ -103,7 +103,7 @@ pub(crate) fn run(
         .arg(sources.join(inside));
     command.args(arguments).env("CARGO_TARGET_DIR", &build);
     if !replaced.is_empty() {
-        dependencies::wrap(&mut command, &copies)?;
+        dependencies::replace_compiler(&mut command, &copies)?;
     }
     let is_run = name == "run" || name == "r";
     if is_run && std::env::var_os("FDR").is_none() {

@@ -92,8 +92,8 @@ fn patch_key(package: &Package) -> anyhow::Result<String> {
     }
 }
 
-/// Has cargo run this program in place of the compiler, see [`wrapped`].
-pub(crate) fn wrap(cargo: &mut Command, folder: &Path) -> anyhow::Result<()> {
+/// Has cargo run this program in place of the compiler, see [`become_compiler`].
+pub(crate) fn replace_compiler(cargo: &mut Command, folder: &Path) -> anyhow::Result<()> {
     let own = env::current_exe().context("the path of this program")?;
     if let Some(wrapper) = env::var_os("RUSTC_WRAPPER").filter(|wrapper| !wrapper.is_empty()) {
         cargo.env(WRAPPER, wrapper);
@@ -102,21 +102,20 @@ pub(crate) fn wrap(cargo: &mut Command, folder: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// If cargo runs this program in place of the compiler: runs the compiler, and has it print no warnings of the copies.
-/// Otherwise returns the arguments of this program.
+/// If cargo runs this program in place of the compiler, the process becomes the compiler, which prints no warnings of the
+/// copies. Otherwise nothing happens.
 ///
 /// # Errors
 /// If the compiler can't be run.
-pub(crate) fn wrapped() -> anyhow::Result<Vec<OsString>> {
-    let words: Vec<OsString> = env::args_os().collect();
+pub(crate) fn become_compiler(words: &[OsString]) -> anyhow::Result<()> {
     // The program that cargo runs has the variables, too, and may run `cargo fdr`.
     let is_subcommand = words.get(1).is_some_and(|word| word == "fdr");
     let folder = env::var_os(FOLDER).filter(|_| !is_subcommand);
     let Some(folder) = folder.map(PathBuf::from) else {
-        return Ok(words);
+        return Ok(());
     };
     let mut command: Vec<OsString> = env::var_os(WRAPPER).into_iter().collect();
-    command.extend(words.into_iter().skip(1));
+    command.extend(words.iter().skip(1).cloned());
     let is_copy =
         env::var_os("CARGO_MANIFEST_DIR").is_some_and(|of| Path::new(&of).starts_with(folder));
     if is_copy {

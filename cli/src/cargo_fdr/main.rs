@@ -111,10 +111,10 @@ impl Selection {
 }
 
 fn main() -> ExitCode {
-    let mut words = match dependencies::wrapped() {
-        Ok(words) => words,
-        Err(error) => return print(&error),
-    };
+    let mut words: Vec<_> = std::env::args_os().collect();
+    if let Err(error) = dependencies::become_compiler(&words) {
+        return print(&error);
+    }
     // Cargo runs `cargo-fdr fdr …`.
     if words.get(1).is_some_and(|word| word == "fdr") {
         words.remove(1);

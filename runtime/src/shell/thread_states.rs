@@ -132,9 +132,9 @@ impl ThreadStates {
                 "samples"
             }
             TooMuch::States => {
-                let late = self.late.take();
-                late.into_iter()
-                    .for_each(|late| schedule::stop(ring, late.events));
+                if let Some(late) = self.late.take() {
+                    schedule::stop(ring, late.events);
+                }
                 "states"
             }
         };
