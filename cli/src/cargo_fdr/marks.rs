@@ -10,7 +10,7 @@ use fdr_marks::worth::{Reason, Rules, left_out};
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 
-use crate::facts::{self, Decision, decision, is_mark, is_test, qualified, scope_name, step};
+use crate::facts::{Decision, decision, is_mark, is_test, qualified, scope_name, step};
 
 /// What a person chose.
 #[derive(Debug, Default)]
@@ -334,14 +334,9 @@ impl Finder<'_> {
                 }
                 (Kind::Impl | Kind::Trait, _) => self.body(item.body.as_ref(), &inside),
                 (Kind::Module, Some(name)) => {
-                    self.steps.push(step(&item, name, inside.is_test));
-                    match &item.body {
-                        Some(_) => self.body(item.body.as_ref(), &inside),
-                        None => self.modules.push(Module {
-                            path: self.steps.clone(),
-                        }),
-                    }
-                    self.steps.pop();
+                    self.module(&item, name, inside.is_test, |finder, body| {
+                        finder.items(body, &inside);
+                    });
                 }
                 (Kind::Other, _) => self.modules_of_macro(&item, inside.is_test),
                 _ => {}
@@ -349,36 +344,49 @@ impl Finder<'_> {
         }
     }
 
+    /// A module: `inside` goes through its items, if it is not in a file of its own.
+    fn module(
+        &mut self,
+        item: &Item,
+        name: &Ident,
+        is_test: bool,
+        inside: impl FnOnce(&mut Self, TokenStream),
+    ) {
+        self.steps.push(step(item, name, is_test));
+        match &item.body {
+            Some(body) => inside(self, body.stream()),
+            None => self.modules.push(Module {
+                path: self.steps.clone(),
+            }),
+        }
+        self.steps.pop();
+    }
+
     /// The modules that a macro is given, as in `cfg_net! { mod net; }`. Their files have functions of the program.
-    fn modules_of_macro(&mut self, item: &Item, is_test: bool) {
+    fn modules_of_macro(&mut self, item: &Item, in_test: bool) {
         let before_group = item.head.iter().rev().nth(1);
         match item.head.last() {
             Some(TokenTree::Group(given)) if is_punct(before_group, '!') => {
-                self.modules_in(given.stream(), is_test);
+                self.modules_in(given.stream(), in_test);
             }
             _ => {}
         }
     }
 
     /// The modules among the tokens, in any braces.
-    fn modules_in(&mut self, tokens: TokenStream, is_test: bool) {
+    fn modules_in(&mut self, tokens: TokenStream, in_test: bool) {
         for item in split(tokens) {
-            let is_test = is_test || item.attributes.iter().any(facts::is_test);
+            let in_test = in_test || item.attributes.iter().any(is_test);
             match (item.kind, item.name()) {
                 (Kind::Module, Some(name)) => {
-                    self.steps.push(step(&item, name, is_test));
-                    match &item.body {
-                        Some(body) => self.modules_in(body.stream(), is_test),
-                        None => self.modules.push(Module {
-                            path: self.steps.clone(),
-                        }),
-                    }
-                    self.steps.pop();
+                    self.module(&item, name, in_test, |finder, body| {
+                        finder.modules_in(body, in_test);
+                    });
                 }
                 (Kind::Other, _) => {
                     for token in &item.head {
                         if let TokenTree::Group(group) = token {
-                            self.modules_in(group.stream(), is_test);
+                            self.modules_in(group.stream(), in_test);
                         }
                     }
                 }
