@@ -32,7 +32,7 @@ pub(super) static CONTROL: Control = Control {
     requested: AtomicU64::new(0),
     answered: AtomicU64::new(0),
     stop: AtomicBool::new(false),
-    hurries: AtomicBool::new(false),
+    by_signal: AtomicBool::new(false),
     steps: AtomicU64::new(0),
     writes: AtomicBool::new(false),
     streamed: AtomicU64::new(0),
@@ -54,8 +54,8 @@ pub(super) struct Control {
     answered: AtomicU64,
     /// Whether the process ends.
     stop: AtomicBool,
-    /// Whether a signal ends it.
-    hurries: AtomicBool,
+    /// Whether a signal ends the process.
+    by_signal: AtomicBool,
     /// Counts the steps of the thread.
     steps: AtomicU64,
     /// Whether the thread completes a file. That may take any time.
@@ -115,7 +115,7 @@ impl Control {
         ] {
             number.store(0, Ordering::Relaxed);
         }
-        for truth in [&self.stop, &self.hurries, &self.writes, &self.failed] {
+        for truth in [&self.stop, &self.by_signal, &self.writes, &self.failed] {
             truth.store(false, Ordering::Relaxed);
         }
         self.runs.store(NOT, Ordering::Release);
@@ -154,10 +154,10 @@ impl Control {
         self.wait(|| self.answered.load(Ordering::Acquire) >= ticket)
     }
 
-    /// Has the thread complete the trace, and waits for that. `hurries`: the thread has little time. False if it did not
+    /// Has the thread complete the trace, and waits for that. `by_signal`: the thread has little time. False if it did not
     /// do so in time.
-    pub(super) fn finish(&self, hurries: bool) -> bool {
-        self.hurries.store(hurries, Ordering::Relaxed);
+    pub(super) fn finish(&self, by_signal: bool) -> bool {
+        self.by_signal.store(by_signal, Ordering::Relaxed);
         self.stop.store(true, Ordering::Release);
         self.wait(|| false)
     }
@@ -201,8 +201,8 @@ impl Control {
         self.stop.load(Ordering::Acquire)
     }
 
-    pub(super) fn hurries(&self) -> bool {
-        self.hurries.load(Ordering::Relaxed)
+    pub(super) fn ends_by_signal(&self) -> bool {
+        self.by_signal.load(Ordering::Relaxed)
     }
 
     /// The number of the next flush to answer. `None` if no flush is requested.

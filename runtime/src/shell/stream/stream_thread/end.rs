@@ -15,7 +15,7 @@ const MAX_READING: Duration = Duration::from_secs(6);
 
 /// Whether the rest of the records is given up.
 pub(super) fn is_late(since: Instant) -> bool {
-    CONTROL.hurries() && since.elapsed() > MAX_READING
+    CONTROL.ends_by_signal() && since.elapsed() > MAX_READING
 }
 
 impl StreamThread {
