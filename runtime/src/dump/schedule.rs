@@ -326,13 +326,13 @@ pub(crate) fn measure_switch_cost() -> SwitchCost {
 /// The median CPU time of the shortest sleep, ns.
 #[inline(never)]
 fn usual_sleep_ns() -> u64 {
-    const MOST: usize = 17;
+    const MAX_SLEEPS: usize = 17;
     /// Where the CPUs are busy, each sleep ends late. The dumper has other work to do.
-    const LEAST: usize = 5;
+    const MIN_SLEEPS: usize = 5;
     const MAX_TIME: Duration = Duration::from_millis(10);
-    let mut all = [0; MOST];
+    let mut all = [0; MAX_SLEEPS];
     let (mut count, begun) = (0, Instant::now());
-    while count < MOST && (count < LEAST || begun.elapsed() < MAX_TIME) {
+    while count < MAX_SLEEPS && (count < MIN_SLEEPS || begun.elapsed() < MAX_TIME) {
         let before_ns = clock::thread_cpu_ns();
         std::thread::sleep(Duration::from_nanos(1));
         let ns = clock::thread_cpu_ns().saturating_sub(before_ns);
