@@ -102,30 +102,34 @@ pub(super) fn arrange(
     (rows, hidden)
 }
 
-fn sort_value(key: Key, row: &Row) -> Option<u64> {
-    match key {
-        Key::Name => None,
+/// Two numbers, the first of which decides.
+fn sort_value(key: Key, row: &Row) -> Option<(u64, u64)> {
+    let states = row.states.as_ref().map(|states| &states.total);
+    let number = match key {
+        Key::Total if !row.untimed => return Some(certain(row.total_ns, row.error_ns)),
+        Key::Own if !row.untimed => return Some(certain(row.self_ns, row.error_ns)),
+        Key::Name | Key::Total | Key::Own => None,
         Key::Calls => Some(row.calls),
-        Key::Total => (!row.untimed).then(|| certain(row.total_ns, row.error_ns)),
-        Key::Own => (!row.untimed).then(|| certain(row.self_ns, row.error_ns)),
         Key::Min => row.min_ns,
         Key::Mean => row.mean_ns,
         Key::P50 => row.p50_ns,
         Key::P90 => row.p90_ns,
         Key::P99 => row.p99_ns,
         Key::Max => row.max_ns,
-        Key::Running => row.states.map(|states| states.total.running_ns),
-        Key::Preempted => row.states.map(|states| states.total.preempted_ns),
-        Key::Waiting => row.states.map(|states| states.total.waiting_ns),
-    }
+        Key::Running => states.map(|states| states.running_ns),
+        Key::Preempted => states.map(|states| states.preempted_ns),
+        Key::Waiting => states.map(|states| states.waiting_ns),
+    };
+    number.map(|number| (number, 0))
 }
 
-/// What a time is at least, if its error is over a quarter of it. So such a row does not lead a table.
-fn certain(ns: u64, error_ns: Option<u64>) -> u64 {
+/// A time, less its error if that is over a quarter of it. So such a row leads a table only if even that leads. Equal
+/// ones are in the order of their times.
+fn certain(ns: u64, error_ns: Option<u64>) -> (u64, u64) {
     let error_ns = error_ns.unwrap_or(0);
     match error_ns > ns / 4 {
-        true => ns.saturating_sub(error_ns.saturating_mul(2)),
-        false => ns,
+        true => (ns.saturating_sub(error_ns), ns),
+        false => (ns, ns),
     }
 }
 

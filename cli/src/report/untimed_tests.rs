@@ -4,7 +4,7 @@ use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Function, FunctionId};
 
 use super::engine::{Engine, gather};
-use super::function_rows::Row;
+use super::function_rows::{Row, arrange};
 use super::rows::Report;
 use super::{csv, json, notes, table, table_style};
 use crate::report::all::ALL;
@@ -108,6 +108,28 @@ fn partial_untimed_calls_are_counted() {
         .collect();
     // Nothing says that f1 was there: what f2 called is all that is known.
     assert_eq!(all(&measured), [(3, 1, 0, 2, 2), (2, 2, 2, 0, 0)]);
+}
+
+#[test]
+fn estimates_are_sorted_by_what_is_certain() {
+    let trace = trace(&[entry(0, 1), exit(10, 1)]);
+    let measured = report(&trace).rows.remove(0);
+    let estimated = |id, self_ns, error_ns| Row {
+        id,
+        self_ns,
+        error_ns: Some(error_ns),
+        ..measured.clone()
+    };
+    let rows = vec![
+        estimated(2, 1_000, 1_000_000),
+        estimated(3, 900_000, 1_000_000),
+        measured.clone(),
+        estimated(4, 15, 2),
+        estimated(5, 40, 20),
+    ];
+    let (sorted, _) = arrange(rows, &ALL, false);
+    let ids: Vec<u32> = sorted.iter().map(|row| row.id).collect();
+    assert_eq!(ids, [5, 4, 1, 3, 2]);
 }
 
 #[test]

@@ -194,6 +194,15 @@ pub struct EarlyCall {
 }
 
 impl FunctionTotals {
+    /// The self time of a row. The recorder subtracts what it takes itself, which it knows only on average, so the
+    /// sum of a few calls may have fallen below 0.
+    pub(crate) fn own_of(own: u64, total: u64) -> Ticks {
+        Ticks(match (own as i64) < 0 {
+            true => 0,
+            false => own.min(total),
+        })
+    }
+
     /// Whether there is neither a call nor an estimate.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -28,8 +28,7 @@ pub(crate) fn begin(slot: &Slot, calls: &OpenCalls) {
         field.store(0, Ordering::Relaxed);
     }
     calls.cpu.store(NO_CPU, Ordering::Relaxed);
-    let beside = BESIDE.load(Ordering::Relaxed);
-    calls.beside.store(beside, Ordering::Relaxed);
+    set_beside(calls, None);
     if calls.totals.load(Ordering::Relaxed) != 0 {
         let address = core::ptr::from_ref(calls).addr() as u64;
         slot.open_calls.store(address, Ordering::Relaxed);
@@ -118,6 +117,12 @@ pub(crate) fn of_slot(slot: &Slot) -> Option<&'static OpenCalls> {
     // SAFETY: `recorder::open_calls` stored the address of the slot's own open calls. They are in the ring's
     // mapping, which is never unmapped, and consist of atomics.
     (address != 0).then(|| unsafe { &*at_address::<OpenCalls>(address) })
+}
+
+/// Sets what a short call adds to the time of the calls inside its caller, in ticks. `None`: the usual value.
+pub(crate) fn set_beside(calls: &OpenCalls, ticks: Option<u64>) {
+    let ticks = ticks.unwrap_or_else(|| BESIDE.load(Ordering::Relaxed));
+    calls.beside.store(ticks, Ordering::Relaxed);
 }
 
 /// A number that changes when a call begins or ends.

@@ -24,7 +24,7 @@ pub(super) fn totals(mut fields: Fields<'_>) -> Option<Payload> {
             calls,
             untimed,
             total: Ticks(total),
-            own: Ticks(own),
+            own: FunctionTotals::own_of(own, total),
             longest: Ticks(longest),
             lengths: Vec::new(),
             nests: false,

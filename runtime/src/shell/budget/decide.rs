@@ -82,6 +82,15 @@ impl Function {
         self.missed_now = estimate.missed_since_check(now) as u64;
     }
 
+    /// Updates the rate of calls that are counted between slices and timed in slices.
+    pub(super) fn note_rate(&mut self, used: CpuTimes) {
+        let calls = self.timed_now() + self.counted_now();
+        let estimate = self.estimate.as_mut();
+        if let Some(estimate) = estimate.filter(|known| known.level() == Level::Counted) {
+            estimate.set_rate(calls as f64 / used.of_calls());
+        }
+    }
+
     fn timed_now(&self) -> u64 {
         self.calls.saturating_sub(self.calls_before)
     }

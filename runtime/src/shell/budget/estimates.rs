@@ -13,6 +13,7 @@ use fdr_formats::Ticks;
 use fdr_formats::model::{Estimate, Level};
 
 use super::CpuTimes;
+use super::call_cost::CallCost;
 use super::rows::Sums;
 
 /// The estimate of one function.
@@ -43,6 +44,8 @@ pub(super) struct FunctionEstimate {
     total: f64,
     own: f64,
     own_variance: f64,
+    /// How far `own` may be off because the cost of a timed call is not known exactly.
+    own_unsure: f64,
     /// The mean self time of the last slice.
     mean: Option<f64>,
     /// Calls without a time so far that were counted.
@@ -115,7 +118,7 @@ impl FunctionEstimate {
         self.pending = CountingSlice::default();
     }
 
-    /// The calls in each ns, as they were counted before the function was turned off.
+    /// The calls in each ns, as they were counted.
     pub(super) fn set_rate(&mut self, rate: f64) {
         self.rate = rate;
     }
@@ -170,14 +173,14 @@ impl FunctionEstimate {
         self.off.without_slot = 0;
     }
 
-    /// A slice timed calls. `beside`: the ticks that the recorder adds to each.
-    pub(super) fn note_times(&mut self, timed: Sums, counted: u64, beside: u64) {
+    /// A slice timed calls.
+    pub(super) fn note_times(&mut self, timed: Sums, counted: u64, cost: &CallCost) {
         self.counted = self.counted.max(counted);
         let Some((total, own)) = timed.means_of_short() else {
             return;
         };
-        let beside = beside as f64;
-        let (total, own) = ((total - beside).max(0.0), (own - beside).max(0.0));
+        let calls_inside = (total - own).max(0.0) * cost.own_part;
+        let own = (own - cost.inside()).max(0.0);
         let stands_for = (self.counted as f64 + self.missed - self.sampled).max(0.0);
         // The first slice has no earlier slice to differ from. Its variance is that of an exponential distribution.
         let variance = match self.mean {
@@ -185,7 +188,8 @@ impl FunctionEstimate {
             None => own * own / timed.calls as f64,
         };
         self.own_variance += stands_for * stands_for * variance;
-        self.total += stands_for * total;
+        self.own_unsure += stands_for * cost.unsure();
+        self.total += stands_for * (own + calls_inside);
         self.own += stands_for * own;
         self.sampled += stands_for;
         self.mean = Some(own);
@@ -221,6 +225,7 @@ impl FunctionEstimate {
             self.missed_unsure,
             unsampled_error,
         ]);
+        let own_error = root_of_squares([self.own_variance.sqrt(), self.own_unsure, 0.0]);
         Estimate {
             level: self.level,
             since: self.since,
@@ -229,7 +234,7 @@ impl FunctionEstimate {
             missed_error: (error as u64).max(self.was_off.into()),
             total: Ticks(self.total as u64),
             own: Ticks(self.own as u64),
-            own_error: Ticks(self.own_variance.sqrt() as u64),
+            own_error: Ticks(own_error as u64),
             sampled: self.sampled as u64,
             around: 0,
         }
@@ -378,13 +383,15 @@ mod tests {
             own: ticks,
             ..Sums::default()
         };
-        // 1,000 further calls, and ten that show 30 ticks each, of which the recorder adds 20.
-        estimate.note_times(slice(10, 300), 1_100, 20);
+        // 1,000 further calls, and ten that show 30 ticks each, of which 20 are subtracted.
+        let cost = CallCost::new(20.0 / 0.7, 0.0);
+        estimate.note_times(slice(10, 300), 1_100, &cost);
         let stored = estimate.stored(at(0, 0));
         assert_eq!((stored.own, stored.total), (Ticks(10_000), Ticks(40_000)));
         assert_eq!(stored.sampled, 1_100);
+        assert!(stored.own_error >= Ticks(5_000), "{:?}", stored.own_error);
         // Times below those of the recorder are none.
-        estimate.note_times(slice(10, 100), 2_100, 20);
+        estimate.note_times(slice(10, 100), 2_100, &cost);
         assert_eq!(estimate.stored(at(0, 0)).own, Ticks(10_000));
         // A long call stands for no others.
         let preempted = Sums {
@@ -396,10 +403,10 @@ mod tests {
             counted: 0,
         };
         let mut other = FunctionEstimate::new(0, at(0, 0));
-        other.note_times(preempted, 1_000, 20);
+        other.note_times(preempted, 1_000, &cost);
         assert_eq!(other.stored(at(0, 0)).total, Ticks(40_000));
         // A slice without calls tells nothing.
-        estimate.note_times(slice(0, 0), 5_000, 20);
+        estimate.note_times(slice(0, 0), 5_000, &cost);
         assert_eq!(estimate.stored(at(0, 0)).sampled, 2_100);
     }
 }

@@ -5,11 +5,13 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | `call_cost` | what timing a call costs in slices. Pure |
 //! | `decide` | which functions change their level. Pure |
 //! | `estimates` | from what slices show to the calls and times of the run. Pure |
 //! | `rows` | reads the totals of all threads |
 //! | `slices` | when slices are, of which functions, and what they show |
 
+mod call_cost;
 mod decide;
 mod estimates;
 mod rows;
@@ -81,7 +83,6 @@ impl Budget {
         // The child of a fork inherits the levels of its parent, but no estimates.
         table.lock().time_all();
         let read_ns = read_ns(kind);
-        let read_ticks = u128::from(read_ns) * u128::from(ticks_per_second) / 1_000_000_000;
         Some(Budget {
             table,
             costs: Costs {
@@ -91,7 +92,7 @@ impl Budget {
             },
             kind,
             functions: Vec::new(),
-            slices: Slices::new(share, read_ticks as u64, ticks_per_second, now_ns),
+            slices: Slices::new(share, read_ns, ticks_per_second, now_ns),
             looked_ns: now_ns,
             cpu_ns: clock::process_cpu_ns(),
             own_cpu_ns: clock::thread_cpu_ns(),
@@ -239,6 +240,7 @@ impl Budget {
         let tick = Ticks(clock::read(self.kind).ticks);
         for function in &mut self.functions {
             function.note_missed(tick, self.threads);
+            function.note_rate(self.threads_used);
         }
     }
 

@@ -34,12 +34,15 @@ impl Sums {
     }
 
     /// The mean times of the calls that were not long: in total, and in the function itself. Long calls are rare, and
-    /// their times say nothing about other calls. The self time of long calls is not known separately, so it is
-    /// estimated as the same part of their total.
+    /// their times say nothing about other calls. Their self time is not known separately. It is at least what the calls
+    /// inside can't explain, as of a call that was preempted. Otherwise it is like that of other calls, as in a recursion.
     pub(super) fn means_of_short(self) -> Option<(f64, f64)> {
         let calls = self.calls.saturating_sub(self.long_calls);
         let total = self.total.saturating_sub(self.long_total) as f64;
-        let own = self.own as f64 * total / self.total.max(1) as f64;
+        let calls_inside = self.total.saturating_sub(self.own);
+        let unexplained = self.long_total.saturating_sub(calls_inside) as f64;
+        let of_long = self.own as f64 * self.long_calls as f64 / self.calls.max(1) as f64;
+        let own = (self.own as f64 - of_long.max(unexplained)).clamp(0.0, total);
         (calls > 0).then(|| (total / calls as f64, own / calls as f64))
     }
 }

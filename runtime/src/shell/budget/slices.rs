@@ -4,10 +4,11 @@
 
 use fdr_formats::model::Level;
 
+use super::call_cost::{CallCost, TimingSlice};
 use super::decide::{COUNTED_NS, Function};
 use super::estimates::CountingSlice;
 use super::rows::{self, Sums};
-use super::{CpuTimes, ThreadsClock};
+use super::{AROUND_NS, CpuTimes, ThreadsClock};
 use crate::clock;
 use crate::ring::Ring;
 use crate::ring::layout::OpenCalls;
@@ -34,6 +35,8 @@ const EIGHTHS_OF_COUNTING: u64 = 3;
 const PART_OF_WORK: u64 = 50;
 /// The CPU time that the kernel takes to put the dumper to sleep and to wake it, ns.
 const WAKE_NS: u64 = 20_000;
+/// The mean self time of fewer calls tells little.
+const MIN_CALLS: u64 = 64;
 /// A call that takes longer is worth its records, ns.
 const LONG_NS: u64 = 100_000;
 
@@ -94,8 +97,8 @@ pub(super) struct Slices {
     next: u32,
     /// The budget, in millionths of the CPU time.
     share: u64,
-    /// The ticks of a clock read, which the recorder adds to the time of a call.
-    beside: u64,
+    cost: CallCost,
+    ticks_per_ns: f64,
     long_ticks: u64,
     /// How often calls without a time were outside of all timed calls.
     outside: u64,
@@ -103,8 +106,11 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    pub(super) fn new(share: u64, beside: u64, ticks_per_second: u64, now_ns: u64) -> Slices {
+    /// `read_ns`: how long a clock read takes.
+    pub(super) fn new(share: u64, read_ns: u64, ticks_per_second: u64, now_ns: u64) -> Slices {
         let long = u128::from(ticks_per_second) * u128::from(LONG_NS) / 1_000_000_000;
+        let ticks_per_ns = ticks_per_second as f64 / 1e9;
+        let [read, around] = [read_ns, AROUND_NS].map(|ns| ns as f64 * ticks_per_ns);
         Slices {
             now: None,
             due_ns: u64::MAX,
@@ -112,7 +118,8 @@ impl Slices {
             work_ns: 0,
             next: 0,
             share,
-            beside,
+            cost: CallCost::new(read, around),
+            ticks_per_ns,
             long_ticks: long as u64,
             outside: 0,
             random: Random::new(now_ns),
@@ -228,6 +235,9 @@ impl Slices {
             true => threads(ring),
             false => Vec::new(),
         };
+        for (calls, _) in &threads {
+            open_calls::set_beside(calls, Some(self.cost.outside()));
+        }
         let before = rows::sums(ring, &ids, self.long_ticks);
         let owners = rows::owners(ring);
         table.lock().set_slice(&ids, Some(level));
@@ -281,6 +291,9 @@ impl Slices {
         self.find_callers(functions, slice);
         let ended = threads_clock.read(ring);
         table.lock().set_slice(&slice.ids, None);
+        for (calls, _) in &slice.threads {
+            open_calls::set_beside(calls, None);
+        }
         let now = rows::sums(ring, &slice.ids, self.long_ticks);
         let newcomers = rows::counted_by_newcomers(ring, &slice.ids, &slice.owners);
         let used = ended.since(slice.began);
@@ -292,6 +305,9 @@ impl Slices {
         let [slowed_ns, unsure_ns] = SLOWS_NS.map(|ns| counted as f64 * ns);
         // Without the slice the program would have needed less time for the same calls.
         let cpu_ns = (used_ns - slowed_ns).max(used_ns / 4.0);
+        if slice.level == Level::Timed {
+            self.learn_cost(functions, slice, &now, used_ns);
+        }
         let shown = slice.before.iter().zip(&now).zip(newcomers);
         for (&id, ((before, now), by_newcomers)) in slice.ids.iter().zip(shown) {
             let Some(estimate) = estimate_of(functions, id) else {
@@ -299,7 +315,7 @@ impl Slices {
             };
             let shown = now.since(*before);
             match slice.level {
-                Level::Timed => estimate.note_times(shown, now.counted, self.beside),
+                Level::Timed => estimate.note_times(shown, now.counted, &self.cost),
                 Level::Counted | Level::LookedAt => {
                     estimate.note_calls(CountingSlice {
                         calls: shown.counted,
@@ -314,6 +330,33 @@ impl Slices {
         }
         let slowed = (counted * COUNTED_NS) as f64 / cpu_ns * MILLION as f64;
         (slice.level == Level::Counted).then_some(slowed as u64)
+    }
+
+    /// What a slice of timing tells of the cost of a timed call.
+    fn learn_cost(
+        &mut self,
+        functions: &mut [Function],
+        slice: &Slice,
+        now: &[Sums],
+        used_ns: f64,
+    ) {
+        let (mut calls, mut calls_per_ns, mut least_own) = (0, 0.0, f64::INFINITY);
+        for (&id, (now, before)) in slice.ids.iter().zip(now.iter().zip(&slice.before)) {
+            let shown = now.since(*before);
+            calls += shown.calls;
+            calls_per_ns += estimate_of(functions, id).map_or(0.0, |estimate| estimate.rate());
+            if let Some((_, own)) = shown.means_of_short().filter(|_| shown.calls >= MIN_CALLS) {
+                least_own = least_own.min(own);
+            }
+        }
+        if calls_per_ns > 0.0 {
+            self.cost.learn(&TimingSlice {
+                calls,
+                ticks: used_ns * self.ticks_per_ns,
+                ticks_per_call: self.ticks_per_ns / calls_per_ns,
+                least_own: Some(least_own).filter(|own| own.is_finite()),
+            });
+        }
     }
 
     /// Finds the callers of functions on a lower level, on each thread that keeps running. The self times of these

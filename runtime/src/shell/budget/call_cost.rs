@@ -1,0 +1,140 @@
+//! What timing a call costs in slices of timing. Pure.
+//!
+//! A slice is short, so the code and the data of the recorder are often not in the caches, and a call costs more than in
+//! a program whose calls are all timed. Each program has its own number. It follows from how much CPU time the program
+//! needs for a call in slices of timing, and how much without them.
+
+/// What timing a call takes, in ticks. One part is in the call's own time. The other part is in its caller's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct CallCost {
+    inside: f64,
+    outside: f64,
+    /// The ticks of a clock read, which is the least of each part.
+    read: f64,
+    /// The cost where all calls are timed.
+    usual: f64,
+    /// The part of the last slice that the program needed for its own work.
+    pub(super) own_part: f64,
+}
+
+/// What a slice of timing showed. Times are in ticks.
+pub(super) struct TimingSlice {
+    /// The calls that were timed because of the slice.
+    pub(super) calls: u64,
+    /// The CPU time of the program.
+    pub(super) ticks: f64,
+    /// The CPU time that the program needs for a call while no slice is under way.
+    pub(super) ticks_per_call: f64,
+    /// The least mean self time of a function.
+    pub(super) least_own: Option<f64>,
+}
+
+/// A slice with fewer calls tells little.
+const MIN_CALLS: u64 = 200;
+/// Each slice has this weight in the mean.
+const WEIGHT: f64 = 0.25;
+/// The cost is at most this many times the usual one.
+const MAX_TIMES: f64 = 8.0;
+/// The part of the cost that is subtracted from times. Functions differ, and a call may be much shorter than its cost.
+/// So if all of the cost was subtracted, nothing would be left of some functions, and the caller of all of them would
+/// have the rest. What is subtracted too little, readers scale down, because they know the time of that caller.
+const SUBTRACTED: f64 = 0.7;
+/// How far the cost of a call may be off, as a part of it.
+const UNSURE: f64 = 0.125;
+
+impl CallCost {
+    /// `read`, `around`: the ticks of a clock read, and of the recorder's other work for a call.
+    pub(super) fn new(read: f64, around: f64) -> CallCost {
+        CallCost {
+            inside: read,
+            outside: read + around,
+            read,
+            usual: 2.0 * read + around,
+            own_part: 1.0,
+        }
+    }
+
+    /// What is subtracted from a call's own time, in ticks.
+    pub(super) fn inside(&self) -> f64 {
+        SUBTRACTED * self.inside
+    }
+
+    /// What is subtracted from the time of the call's caller, in ticks.
+    pub(super) fn outside(&self) -> u64 {
+        (SUBTRACTED * self.outside) as u64
+    }
+
+    /// The uncertainty of the cost of a call, in ticks.
+    pub(super) fn unsure(&self) -> f64 {
+        UNSURE * (self.inside + self.outside)
+    }
+
+    pub(super) fn learn(&mut self, slice: &TimingSlice) {
+        if slice.calls < MIN_CALLS {
+            return;
+        }
+        let measured = slice.ticks / slice.calls as f64 - slice.ticks_per_call;
+        let measured = measured.clamp(self.usual / 2.0, self.usual * MAX_TIMES);
+        let before = self.inside + self.outside;
+        let cost = before + (measured - before) * WEIGHT;
+        let shortest = slice.least_own.unwrap_or(self.inside);
+        let inside = self.inside + (shortest - self.inside) * WEIGHT;
+        self.inside = inside.clamp(self.read, (cost - self.read).max(self.read));
+        self.outside = (cost - self.inside).max(0.0);
+        let own = slice.ticks - slice.calls as f64 * cost;
+        self.own_part = (own / slice.ticks.max(1.0)).clamp(0.05, 1.0);
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cost_of_a_call_is_learned() {
+        let mut cost = CallCost::new(50.0, 30.0);
+        // A call takes 20 ticks of its own. In slices it takes 220.
+        let slice = TimingSlice {
+            calls: 1_000,
+            ticks: 220_000.0,
+            ticks_per_call: 20.0,
+            least_own: Some(75.0),
+        };
+        for _ in 0..40 {
+            cost.learn(&slice);
+        }
+        assert!((cost.inside - 75.0).abs() < 0.1, "{cost:?}");
+        assert!((cost.outside - 125.0).abs() < 0.1, "{cost:?}");
+        assert!((cost.own_part - 20.0 / 220.0).abs() < 0.001, "{cost:?}");
+        let known = cost;
+        cost.learn(&TimingSlice {
+            calls: MIN_CALLS - 1,
+            ..slice
+        });
+        assert_eq!(cost, known, "too few calls");
+    }
+
+    #[test]
+    fn odd_slices_keep_it_within_bounds() {
+        let slice = |ticks, ticks_per_call, least_own| TimingSlice {
+            calls: 1_000,
+            ticks,
+            ticks_per_call,
+            least_own,
+        };
+        for odd in [
+            slice(0.0, 1e9, None),
+            slice(1e12, 0.0, Some(1e9)),
+            slice(1e5, 0.0, Some(0.0)),
+        ] {
+            let mut cost = CallCost::new(50.0, 30.0);
+            for _ in 0..40 {
+                cost.learn(&odd);
+            }
+            let sum = cost.inside + cost.outside;
+            assert!((64.9..1_040.1).contains(&sum), "{cost:?}");
+            assert!(cost.inside >= 50.0 && cost.outside >= 0.0, "{cost:?}");
+            assert!((0.05..=1.0).contains(&cost.own_part), "{cost:?}");
+        }
+    }
+}
