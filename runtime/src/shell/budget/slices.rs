@@ -2,6 +2,9 @@
 //! counted or timed. The moments are drawn by lot, so that no rhythm of the program can coincide with them. Only the
 //! dumper calls this file.
 
+use std::thread;
+use std::time::Duration;
+
 use fdr_formats::model::Level;
 
 use super::call_cost::{CallCost, TimingSlice};
@@ -17,6 +20,9 @@ use crate::shell::sites::TableHandle;
 
 /// How long calls are counted in a slice, ns.
 const COUNT_NS: u64 = 1_000_000;
+/// The time from turning functions on to the first reading of their calls. Meanwhile the program loads its functions' changed
+/// words and their rows into its caches, and makes fewer calls than usual.
+const WARM_UP: Duration = Duration::from_micros(50);
 /// A slice of counting may slow the program down by 1/PART_OF_COUNTING. A slice of a single function may slow it down
 /// more.
 const PART_OF_COUNTING: u64 = 10;
@@ -33,8 +39,8 @@ const EIGHTHS_OF_COUNTING: u64 = 3;
 /// The dumper's work for slices may take one part in this many of the time. It may take one eighth of the budget, too, but
 /// for that the mean pause is never longer than a quarter of [`MAX_GAP_NS`].
 const PART_OF_WORK: u64 = 50;
-/// The CPU time that the kernel takes to put the dumper to sleep and to wake it, ns.
-const WAKE_NS: u64 = 20_000;
+/// The CPU time that the kernel takes to put the dumper to sleep and to wake it, for a slice, ns.
+const WAKE_NS: u64 = 30_000;
 /// The mean self time of fewer calls tells little.
 const MIN_CALLS: u64 = 64;
 /// A call that takes longer is worth its records, ns.
@@ -80,7 +86,7 @@ struct Slice {
     before: Vec<Sums>,
     /// For each thread, the word of counts of its open calls at the beginning of the slice.
     threads: Vec<(&'static OpenCalls, u64)>,
-    /// The owners of the slots, and the CPU time of the program's threads when it began.
+    /// The owners of the slots, and the CPU time of the program's threads when it began, behind the warm-up.
     owners: Vec<u64>,
     began: CpuTimes,
 }
@@ -238,15 +244,17 @@ impl Slices {
         for (calls, _) in &threads {
             open_calls::set_beside(calls, Some(self.cost.outside()));
         }
-        let before = rows::sums(ring, &ids, self.long_ticks);
         let owners = rows::owners(ring);
         table.lock().set_slice(&ids, Some(level));
-        let began = threads_clock.read(ring);
+        let on = threads_clock.read(ring);
         for id in &ids {
             if let Some(estimate) = estimate_of(functions, *id) {
-                estimate.turn_on(began);
+                estimate.turn_on(on);
             }
         }
+        thread::sleep(WARM_UP);
+        let before = rows::sums(ring, &ids, self.long_if(level));
+        let began = threads_clock.read(ring);
         self.due_ns = clock::monotonic_raw_ns() + takes_ns;
         self.now = Some(Slice {
             level,
@@ -256,6 +264,11 @@ impl Slices {
             owners,
             began,
         });
+    }
+
+    /// How long a long call is, if the times of a slice's calls are needed.
+    fn long_if(&self, level: Level) -> Option<u64> {
+        (level == Level::Timed).then_some(self.long_ticks)
     }
 
     /// The functions of the next slice of counting, in turn.
@@ -294,7 +307,7 @@ impl Slices {
         for (calls, _) in &slice.threads {
             open_calls::set_beside(calls, None);
         }
-        let now = rows::sums(ring, &slice.ids, self.long_ticks);
+        let now = rows::sums(ring, &slice.ids, self.long_if(slice.level));
         let newcomers = rows::counted_by_newcomers(ring, &slice.ids, &slice.owners);
         let used = ended.since(slice.began);
         let used_ns = used.with_slot.max(1) as f64;
