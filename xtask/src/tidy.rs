@@ -3,7 +3,7 @@
 //! test files that no program includes, and links between pages. Each finding names the place and what to do. Rules are
 //! functions of text, so that each has a test with a tree that breaks it.
 
-mod crates;
+pub(crate) mod crates;
 mod entry_points;
 mod links;
 mod modules;
