@@ -1,10 +1,13 @@
 //! `cargo xtask dist`: archives of the tool. Each holds one folder with the programs, completions for bash, zsh and
-//! fish, man pages, and the licences. `[package.metadata.binstall]` of `fdr-cli` has the names of archive and folder,
+//! fish, man pages, and the licences, also of the crates in the programs. `[package.metadata.binstall]` of `fdr-cli` has the names of archive and folder,
 //! too.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::env::consts::ARCH;
+use std::fs;
 use std::path::{Path, PathBuf};
 
+use cargo_metadata::{DependencyKind, MetadataCommand, PackageId};
 use xshell::{Shell, cmd};
 use xtask::process::{host, on_path, run as run_command, shell, target as target_folder};
 use xtask::{Result, readers};
@@ -60,12 +63,60 @@ pub(crate) fn archives(sh: &Shell, version: &str, targets: &[&str]) -> Result<()
         for licence in ["LICENSE-MIT", "LICENSE-APACHE"] {
             sh.copy_file(licence, &folder).map_err(text)?;
         }
+        sh.write_file(folder.join("LICENSES-OF-CRATES"), licences(sh, target)?)
+            .map_err(text)?;
         run_command(cmd!(
             sh,
             "tar --create --gzip --file {folder}.tar.gz --directory {dist} --sort=name --owner=0 --group=0 {name}"
         ))?;
     }
     print_sums(&dist, version, targets)
+}
+
+/// The licence texts of the other people's crates that are linked into the tool: each text once, with its crates.
+fn licences(sh: &Shell, target: &str) -> Result<String> {
+    let mut metadata = MetadataCommand::new();
+    metadata.current_dir(sh.current_dir());
+    metadata.other_options(["--filter-platform".to_owned(), target.to_owned()]);
+    let metadata = metadata.exec().map_err(|error| error.to_string())?;
+    let graph = metadata.resolve.as_ref().ok_or("cargo tells no graph")?;
+    let tool = metadata.packages.iter().find(|it| it.name == "fdr-cli");
+    let mut linked: Vec<&PackageId> = tool.map(|tool| &tool.id).into_iter().collect();
+    let mut done = 0;
+    while let Some(id) = linked.get(done) {
+        done += 1;
+        for dependency in &graph[id].deps {
+            let mut kinds = dependency.dep_kinds.iter();
+            let is_linked = kinds.any(|it| it.kind == DependencyKind::Normal);
+            if is_linked && !linked.contains(&&dependency.pkg) {
+                linked.push(&dependency.pkg);
+            }
+        }
+    }
+    let mut crates_of = BTreeMap::<String, BTreeSet<String>>::new();
+    let packages = linked.iter().map(|id| &metadata[*id]);
+    for package in packages.filter(|package| package.source.is_some()) {
+        let folder = package.manifest_path.with_file_name("");
+        for path in sh.read_dir(folder).map_err(|error| error.to_string())? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_licence = ["LICEN", "COPYING", "NOTICE", "UNLICENSE"];
+            if path.is_file()
+                && is_licence
+                    .iter()
+                    .any(|it| name.to_uppercase().starts_with(it))
+            {
+                let text = fs::read_to_string(&path);
+                let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+                let of = format!("{} {}", package.name, package.version);
+                crates_of.entry(text).or_default().insert(of);
+            }
+        }
+    }
+    let texts = crates_of.iter().map(|(text, crates)| {
+        let crates: Vec<&str> = crates.iter().map(String::as_str).collect();
+        format!("---- {}\n\n{text}\n", crates.join(", "))
+    });
+    Ok(texts.collect())
 }
 
 /// Writes the sums for `sha256sum --check`, and prints them.

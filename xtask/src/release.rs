@@ -154,8 +154,9 @@ fn edits(root: &Path, old: &Version, new: &Version, date: &str) -> Result<Vec<(P
     let mut edit = |path: &Path, change: &dyn Fn(&str) -> Result<String>| {
         let text = fs::read_to_string(path).map_err(|error| error.to_string());
         let text = text.and_then(|text| change(&text));
+        let path = path.strip_prefix(root).unwrap_or(path);
         let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
-        edits.push((path.strip_prefix(root).unwrap_or(path).to_owned(), text));
+        edits.push((path.to_owned(), text));
         Ok::<_, String>(())
     };
     for manifest in manifests {
