@@ -57,7 +57,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
     let tree = target()?.join("release-tree");
     remove_tree(&sh, &tree)?;
-    run_command(cmd!(sh, "git worktree add --quiet --detach {tree}"))?;
+    run_command(cmd!(sh, "git worktree add --force --quiet --detach {tree}"))?;
     let copy = shell_in(&tree)?;
     copy.set_var("CARGO_TARGET_DIR", target()?);
     for (path, text) in edits {
@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     // The commit is made after the checks.
     run_command(cmd!(
         copy,
-        "cargo publish --quiet --workspace --dry-run --allow-dirty"
+        "cargo publish --workspace --dry-run --allow-dirty"
     ))?;
     dist::archives(&copy, &version.to_string(), &TARGETS)?;
 
@@ -87,7 +87,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("{version} is committed and tagged. Two commands are left for you:");
         println!("    git push origin {BRANCH} {tag}");
         println!("    cargo publish --workspace");
-        println!("The archives and SHA256SUMS belong to the release {tag} of the repository.");
+        println!("What is uploaded to the release {tag} of the repository is in target/dist.");
     }
     remove_tree(&sh, &tree)
 }
