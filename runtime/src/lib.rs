@@ -28,6 +28,11 @@
 //! [`dump_to`] writes a trace to any writer, such as a debug endpoint. A program chooses settings by [`Config`], and
 //! the environment changes them for one run.
 //!
+//! | feature | what it adds |
+//! | --- | --- |
+//! | `record` (default) | the recorder; without it `#[traced]` leaves nothing, and the API does nothing |
+//! | `stream` | `FDR_MODE=stream`, and traces that are sent to an address |
+//!
 //! The README has the tool that reads traces, and the costs. `docs/variables.md` has the variables of the environment.
 //!
 //! | room | what it holds |

@@ -8,6 +8,7 @@ mod dist;
 mod fleet;
 mod fuzz;
 mod platforms;
+mod release;
 mod sanitize;
 mod test;
 mod tidy;
@@ -50,8 +51,8 @@ enum Task {
     Guard(Words),
     /// Records a real program, dumps it while it runs, prints the report
     Demo,
-    /// The tool, its completions for bash, zsh and fish, and its man pages, in target/dist
-    Dist,
+    Dist(dist::Options),
+    Release(release::Options),
     /// What a traced call costs, beside two bare clock reads
     ///
     /// About 3 minutes. bench --help lists the options, and other benches; bench NAME --help theirs.
@@ -127,7 +128,8 @@ fn run(task: Task) -> Result<()> {
         Task::Tidy => tidy::run(),
         Task::Deny => deny::run(),
         Task::Demo => demo::run(),
-        Task::Dist => dist::run_all(),
+        Task::Dist(options) => dist::run(options),
+        Task::Release(options) => release::run(&options),
         Task::Bench(Words { words }) => run_command(driver(&shell()?)?.args(words)),
         Task::Guard(Words { words }) => match guard(&words)? {
             status if status.success() || status.code() == Some(NOT_JUDGED.into()) => Ok(()),

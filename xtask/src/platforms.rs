@@ -18,7 +18,7 @@ use xtask::process::{
 const RUST: &str = "1.85.0";
 /// What chooses it on a command line of rustup's, and what chooses the compiler in use.
 const OLD: &[&str] = &["+1.85.0"];
-const IN_USE: &[&str] = &[];
+pub(crate) const IN_USE: &[&str] = &[];
 
 /// Where a compiler's folder has the libraries of targets.
 const LIBRARIES: &str = "lib/rustlib";
@@ -154,7 +154,7 @@ fn with_rustup(words: &[&str], install: bool) -> Result<()> {
 }
 
 /// Has rustup bring the standard library of a target for a compiler, if it is not there and `install`.
-fn add_target(target: &str, toolchain: &[&str], install: bool) -> Result<()> {
+pub(crate) fn add_target(target: &str, toolchain: &[&str], install: bool) -> Result<()> {
     let libraries = sysroot(toolchain)?.join(LIBRARIES);
     if libraries.join(target).exists() {
         return Ok(());

@@ -221,6 +221,14 @@ const READERS: &[Reader] = &[
         what_for: "licences and sources of dependencies",
     },
     Reader {
+        name: "cargo-zigbuild",
+        sign: Sign::Program(&["cargo-zigbuild"]),
+        // It depends on the package of zig, which compiles C for every system.
+        origin: Origin::Python("cargo-zigbuild", "0.24.0"),
+        suites: &[],
+        what_for: "archives of the tool for other systems",
+    },
+    Reader {
         name: "spark-submit",
         sign: Sign::Program(&["spark-submit"]),
         origin: Origin::Python("pyspark", "3.5.6"),

@@ -3,7 +3,7 @@
 //! test files that no program includes, and links between pages. Each finding names the place and what to do. Rules are
 //! functions of text, so that each has a test with a tree that breaks it.
 
-mod crates;
+pub(crate) mod crates;
 mod entry_points;
 mod links;
 mod modules;
@@ -118,7 +118,7 @@ fn tree(root: &Path) -> Result<Vec<Finding>> {
 
 /// The files below a folder, sorted; except below build folders, other people's packages, and what is hidden (but for
 /// our own hidden folder).
-fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let is_ours = |entry: &DirEntry| {
         let name = entry.file_name().to_string_lossy();
         let is_hidden = name.starts_with('.') && name != ".ci";

@@ -12,9 +12,9 @@ fn variables_of_the_caller_reach_no_program() {
     let cargo = folder.join("cargo");
     fs::write(&cargo, "#!/bin/sh\n/usr/bin/env\nexit 3\n").expect("a script");
     fs::set_permissions(&cargo, Permissions::from_mode(0o755)).expect("a program");
-    let mut dist = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    dist.arg("dist").env("PATH", &folder).env("OTHER", "kept");
-    let run = dist.env("FDR", "1").env("FDR_OUT", "x").output();
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    demo.arg("demo").env("PATH", &folder).env("OTHER", "kept");
+    let run = demo.env("FDR", "1").env("FDR_OUT", "x").output();
     let run = run.expect("it runs");
     fs::remove_dir_all(&folder).expect("the folder can be removed");
     let variables = String::from_utf8_lossy(&run.stdout);
@@ -22,7 +22,7 @@ fn variables_of_the_caller_reach_no_program() {
     let ours = variables.lines().find(|line| line.starts_with("FDR"));
     assert_eq!(ours, None);
     let errors = String::from_utf8_lossy(&run.stderr);
-    let command = "cargo build --quiet --release --package fdr-cli";
+    let command = "cargo build --release --package fdr-examples --no-default-features --example index_builder";
     assert!(errors.starts_with(&format!("$ {command}\n")), "{errors}");
     assert!(errors.contains(&format!("`{command}`: 3")), "{errors}");
 }

@@ -1,5 +1,5 @@
-//! The rules about crates: which crate may depend on which, and which foreign crates may be linked into our users'
-//! programs. ARCHITECTURE.md has the table. The graph is cargo's own. `deny.toml` has the rules about licences and sources.
+//! The rules about crates: which crate may depend on which, which foreign crates may be linked into our users'
+//! programs, and what a published crate needs. ARCHITECTURE.md has the table. The graph is cargo's own. `deny.toml` has the rules about licences and sources.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ fn rows(page: &str) -> Vec<Crate<'_>> {
 }
 
 /// The workspaces that have these crates.
-const WORKSPACES: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "fleet/Cargo.toml"];
+pub(crate) const WORKSPACES: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "fleet/Cargo.toml"];
 
 /// Checks the workspaces below the folder.
 ///
@@ -61,13 +61,14 @@ pub(super) fn check(root: &Path, page: &str) -> Result<Vec<Finding>> {
     for manifest in WORKSPACES {
         for package in packages(&root.join(manifest))? {
             findings.extend(of_package(root, &rows, &package));
+            findings.extend(of_published(root, &package));
         }
     }
     Ok(findings)
 }
 
 /// The packages of a workspace, as their manifests declare them.
-fn packages(manifest: &Path) -> Result<Vec<Package>> {
+pub(crate) fn packages(manifest: &Path) -> Result<Vec<Package>> {
     let mut metadata = MetadataCommand::new();
     let metadata = metadata.manifest_path(manifest).no_deps().exec();
     let metadata = metadata.map_err(|error| format!("{}: {error}", manifest.display()))?;
@@ -105,6 +106,46 @@ fn of_package(root: &Path, rows: &[Crate<'_>], package: &Package) -> Vec<Finding
     refused
         .map(|dependency| finding(what(dependency)))
         .collect()
+}
+
+/// What a package that is published lacks for that.
+fn of_published(root: &Path, package: &Package) -> Vec<Finding> {
+    let manifest = package.manifest_path.as_std_path();
+    let path = manifest.strip_prefix(root).unwrap_or(manifest);
+    let finding = |what| Finding::new(&path.to_string_lossy(), 0, what);
+    // `publish = false` is an empty list of registries.
+    if package.publish.is_some() {
+        return Vec::new();
+    }
+    let folder = manifest.parent().unwrap_or(root);
+    let has_file = |name: &str| folder.join(name).is_file();
+    let has = [
+        ("description", package.description.is_some()),
+        ("documentation", package.documentation.is_some()),
+        ("repository.workspace", package.repository.is_some()),
+        ("keywords", !package.keywords.is_empty()),
+        ("categories", !package.categories.is_empty()),
+        (
+            "readme",
+            package.readme().is_some_and(|page| page.is_file()),
+        ),
+        ("LICENSE-MIT", has_file("LICENSE-MIT")),
+        ("LICENSE-APACHE", has_file("LICENSE-APACHE")),
+    ];
+    let lacking = has.into_iter().filter(|(_, has)| !has);
+    let mut findings: Vec<Finding> = lacking
+        .map(|(what, _)| finding(format!("a published crate needs {what}: add it")))
+        .collect();
+    for dependency in &package.dependencies {
+        // The tests of a package are not published.
+        let is_linked = dependency.kind != DependencyKind::Development;
+        let is_anything = dependency.req.to_string() == "*";
+        if is_linked && dependency.path.is_some() && is_anything {
+            let what = format!("{} needs a version beside its path", dependency.name);
+            findings.push(finding(what));
+        }
+    }
+    findings
 }
 
 impl Crate<'_> {
@@ -173,6 +214,29 @@ mod tests {
         }
         let macros = "[dependencies]\nsyn = \"3\"\nquote = \"1\"\nserde = \"1\"\n";
         assert_eq!(found("fdr-macros", macros).len(), 1);
+    }
+
+    #[test]
+    fn a_published_crate_is_complete() {
+        let root = xtask::process::root();
+        let mut packages = packages(&root.join("Cargo.toml")).expect("cargo's answer");
+        let found = |package: &Package| of_published(&root, package).len();
+        let tracing = packages.iter_mut().find(|it| it.name == "fdr-tracing");
+        let tracing = tracing.expect("a published crate");
+        assert_eq!(found(tracing), 0);
+        tracing.keywords.clear();
+        tracing.repository = None;
+        assert_eq!(found(tracing), 2);
+        // Its dependency on `fdr` without a version.
+        for dependency in &mut tracing.dependencies {
+            dependency.req = "*".parse().expect("a requirement");
+        }
+        assert_eq!(found(tracing), 3);
+        // Neither a page nor a licence is there.
+        tracing.manifest_path = tracing.manifest_path.with_file_name("src/Cargo.toml");
+        assert_eq!(found(tracing), 6);
+        tracing.publish = Some(Vec::new());
+        assert_eq!(found(tracing), 0);
     }
 
     #[test]
