@@ -12,6 +12,8 @@
 //! | `body` | splits a body where a statement can go in front |
 //! | `canonical` | finds bodies that clippy compares with one form |
 //! | `frame` | says which bodies get a stack frame of their own |
+//! | `desugar` | writes an `async fn` as a `fn` that gives back a future |
+//! | `process` | asks which compiler expands the attribute |
 //! | `expand` | puts the recording function together |
 //!
 //! The tokens of a function are output as they came. `syn` only inspects them. So syntax that is newer than `syn`
@@ -22,11 +24,13 @@
 mod arguments;
 mod body;
 mod canonical;
+mod desugar;
 mod expand;
 mod frame;
 mod options;
 mod params;
 mod parse;
+mod process;
 mod scope;
 #[cfg(test)]
 mod tokens_tests;

@@ -7,6 +7,7 @@ use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::{Error, Meta, Result};
 
+use crate::desugar::is_neutral;
 use crate::expand::{expand, with_tokens};
 use crate::options::Options;
 use crate::parse::{Function, TWICE};
@@ -45,6 +46,7 @@ pub(crate) fn expand_scope(scope: Item, mut options: Options) -> TokenStream {
     let mut tracer = Tracer {
         options,
         rules,
+        must_stay_async: false,
         some_marked: false,
         some_left_out: false,
     };
@@ -72,6 +74,8 @@ fn warning() -> TokenStream {
 struct Tracer {
     options: Options,
     rules: Rules,
+    /// Whether a macro around the functions may look for `async`, or the compiler warns of it.
+    must_stay_async: bool,
     /// Whether a function is traced, or has an attribute of its own.
     some_marked: bool,
     /// A function that the rules leave out, although it can be traced.
@@ -81,7 +85,11 @@ struct Tracer {
 impl Tracer {
     /// The tokens of an `impl`, a trait or a module.
     fn traced(&mut self, mut scope: Item) -> TokenStream {
+        let around = self.must_stay_async;
+        let is_neutral = scope.kind != Kind::Trait && scope.attributes.iter().all(is_neutral);
+        self.must_stay_async |= !is_neutral;
         scope.body = scope.body.map(|body| self.traced_inside(&body));
+        self.must_stay_async = around;
         scope.into_tokens().collect()
     }
 
@@ -105,8 +113,9 @@ impl Tracer {
         } else {
             match left_out(&item, &self.rules) {
                 None => {
-                    if let Ok(function) = Function::from_item(item.clone()) {
+                    if let Ok(mut function) = Function::from_item(item.clone()) {
                         self.some_marked = true;
+                        function.must_stay_async |= self.must_stay_async;
                         return expand(function, &self.options);
                     }
                 }

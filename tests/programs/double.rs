@@ -109,7 +109,11 @@ pub(crate) mod private {
         site: &'static Site,
         _: Output<T>,
         inner: F,
-    ) -> PolledFuture<F> {
+    ) -> impl Future<Output = T> {
+        PolledFuture(site, Box::pin(inner))
+    }
+
+    pub(crate) fn task_of<F: Future>(site: &'static Site, inner: F) -> PolledFuture<F> {
         PolledFuture(site, Box::pin(inner))
     }
 
@@ -117,7 +121,7 @@ pub(crate) mod private {
         site: &'static Site,
         _: Output<T>,
         inner: F,
-    ) -> PolledFuture<F> {
+    ) -> impl Future<Output = T> {
         assert!(site.untimed, "it does not say that it has no times");
         PolledFuture(site, Box::pin(inner))
     }
