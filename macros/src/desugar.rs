@@ -1,7 +1,7 @@
 //! An `async fn` as the compiler itself reads it: a `fn` that gives back a future. Then the function has one coroutine,
 //! and not a second one inside the first. This file may choose only functions of which nobody can tell the difference.
 
-use fdr_marks::items::{Attribute, is_in, is_word};
+use fdr_marks::items::{Attribute, contains_word, is_in, is_word};
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::spanned::Spanned;
@@ -31,7 +31,7 @@ impl Desugared {
             return None;
         }
         let mut signature = function.signature()?;
-        if diverges(&signature) || signature.variadic.is_some() {
+        if diverges(&signature) || signature.variadic.is_some() || borrows(&signature.output) {
             return None;
         }
         let mut parameters = TokenStream::new();
@@ -80,9 +80,11 @@ fn captured(receiver: &Receiver) -> Option<TokenStream> {
         .then(|| quote_spanned!(Span::mixed_site()=> let _ = &#name;))
 }
 
-/// Leaves only a name of the parameter, and gives the statements that bind its pattern.
+/// Leaves only a name of the parameter, and gives the statements that bind its pattern. A parameter of two lifetimes,
+/// such as `&mut Vec<&str>`, may take in data that lives too short. The compiler's message would point to the parameter,
+/// and not to the call that puts the data in.
 fn bound_inside(parameter: &mut PatType, nth: usize) -> Option<TokenStream> {
-    if !parameter.attrs.is_empty() {
+    if !parameter.attrs.is_empty() || lifetimes(parameter.ty.to_token_stream()) > 1 {
         return None;
     }
     let span = Span::mixed_site();
@@ -100,6 +102,31 @@ fn bound_inside(parameter: &mut PatType, nth: usize) -> Option<TokenStream> {
     };
     *parameter.pat = Pat::Verbatim(name.to_token_stream());
     Some(quote_spanned!(span=> #moved let #pattern = #name;))
+}
+
+/// Whether the output shows a lifetime. If the body returned data that lives too short, the compiler's message would point
+/// to the whole function, and not to the data.
+fn borrows(output: &ReturnType) -> bool {
+    let output = output.to_token_stream();
+    lifetimes(output.clone()) > 0 || contains_word(output, "dyn")
+}
+
+/// How many lifetimes the tokens of a type show.
+fn lifetimes(tokens: TokenStream) -> usize {
+    let mut count = 0;
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        count += match token {
+            TokenTree::Group(group) => lifetimes(group.stream()),
+            TokenTree::Punct(punct) if punct.as_char() == '\'' => 1,
+            TokenTree::Punct(punct) if punct.as_char() == '&' => {
+                let has_name = |next: &TokenTree| matches!(next, TokenTree::Punct(punct) if punct.as_char() == '\'');
+                usize::from(!tokens.peek().is_some_and(has_name))
+            }
+            _ => 0,
+        };
+    }
+    count
 }
 
 /// The type of the future. It captures all lifetimes, as that of an `async fn` does, because its `impl` has the edition
@@ -152,8 +179,8 @@ mod tests {
                  {let_=&self;lete=e;letmutf=f;}",
             ),
             (
-                "async fn a(_: B, ref c: D, (e, _): F, _g: H) -> impl I + '_ {}",
-                "fna(__fdr_parameter_0:B,__fdr_parameter_1:D,__fdr_parameter_2:F,_g:H)->implFuture<Output=implI+'_>\
+                "async fn a(_: B, ref c: &'d D, (e, _): F, _g: H) -> impl I {}",
+                "fna(__fdr_parameter_0:B,__fdr_parameter_1:&'dD,__fdr_parameter_2:F,_g:H)->implFuture<Output=implI>\
                  {let__fdr_parameter_0=__fdr_parameter_0;let_=__fdr_parameter_0;\
                  let__fdr_parameter_1=__fdr_parameter_1;letrefc=__fdr_parameter_1;\
                  let__fdr_parameter_2=__fdr_parameter_2;let(e,_)=__fdr_parameter_2;let_g=_g;}",
@@ -175,6 +202,11 @@ mod tests {
             "async fn a(self: &Self) {}",
             "async fn a(#[cfg(b)] c: D) {}",
             "async fn a() -> ! {}",
+            "async fn a(&self) -> &str {}",
+            "async fn a(&self) -> impl B + '_ {}",
+            "async fn a(&self) -> Result<(), Box<dyn Error>> {}",
+            "async fn a(b: &mut Vec<&str>) {}",
+            "async fn a(b: Cell<&'c D<'e>>) {}",
             "async fn a(b: u8 = 3) {}",
             "#[must_use] async fn a() {}",
             "#[track_caller] async fn a() {}",

@@ -249,11 +249,12 @@ fn beside_body(body: Body, recorder: &Recorder) -> TokenStream {
     quote_spanned!(span=> #front #before #arguments #result #rest)
 }
 
-/// The body of a function that gives back a future. The future is the only coroutine.
+/// The body of a function that gives back a future, which is its only coroutine.
 ///
-/// - The function ends with a future of a type that has `__fdr_output` as its output. The first statement gives that
-///   type to the function's return type, so the output is known before the body is read: see [`around_polls`].
-/// - `return` drops the temporaries of the body's tail before the parameters, as an `async fn` does.
+/// - The first `return` gives the function's type of output to `__fdr_output`, before the body is read. That type has
+///   the same use as in [`around_polls`].
+/// - The second one drops the temporaries of the body's tail before the parameters, as an `async fn` does. The body has
+///   a label, because the compiler would warn of a `return` behind a body that never ends.
 fn around_coroutine(
     function: &Function,
     body: Body,
@@ -274,25 +275,29 @@ fn around_coroutine(
         items,
         rest,
     } = body;
-    let never = quote_spanned!(span=> #private::never(#private::Output::NEW));
-    let label = quote_spanned!(function.body.span()=> '__fdr_body);
+    // The compiler's messages point to the body, as they do for an `async fn`.
+    let at = function.body.span();
+    let label = quote_spanned!(at=> '__fdr_body);
     let tie = quote_spanned!(span=> if false { break #label #private::never(__fdr_output); });
     let block = quote_spanned!(span=> #items #tie #arguments #rest);
     let block = with_tokens(&function.body, block);
-    let inside = with_tokens(
-        &function.body,
-        quote_spanned!(span=> #parameters return #label: #block;),
-    );
-    // The future has the span of the body, as that of an `async fn` has. The compiler's messages point to this span.
-    let future = quote_spanned!(function.body.span()=> async move #inside);
+    let inside = quote_spanned!(span=> #parameters return #label: #block;);
+    let inside = with_tokens(&function.body, inside);
+    let future = quote_spanned!(at=> async move #inside);
+    let never = quote_spanned!(span=> #private::never(#private::Output::NEW));
+    let returned = quote_spanned!(at=> __fdr_returned);
     quote_spanned! {span=>
         #attributes
         #before
         let __fdr_output = #private::Output::NEW;
-        if false { return #private::#polled(#never, __fdr_output, #never); }
+        if false {
+            let #returned = #private::#polled(#never, __fdr_output, #never);
+            return #returned;
+        }
         let __fdr_body = #future;
         #result
-        #private::#polled(#sites, __fdr_output, __fdr_body)
+        let #returned = #private::#polled(#sites, __fdr_output, __fdr_body);
+        #returned
     }
 }
 
