@@ -23,7 +23,7 @@ pub(crate) struct Desugared {
 impl Desugared {
     /// `None`: the function must stay an `async fn`.
     pub(crate) fn of(function: &Function, private: &TokenStream) -> Option<Desugared> {
-        if function.must_stay_async {
+        if !function.item.attributes.iter().all(is_neutral) {
             return None;
         }
         let (last, before) = function.item.head[..function.item.word_at].split_last()?;

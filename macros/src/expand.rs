@@ -15,7 +15,7 @@ use crate::frame;
 use crate::options::Options;
 use crate::params::{Binding, bound_by_value};
 use crate::parse::{Function, diverges};
-use crate::process::{is_clippy, is_edition_2015, program_version, shows_signatures};
+use crate::process::{is_clippy, is_edition_2015, program_version};
 
 pub(crate) fn expand(mut function: Function, options: &Options) -> TokenStream {
     let span = Span::mixed_site();
@@ -46,14 +46,15 @@ pub(crate) fn expand(mut function: Function, options: &Options) -> TokenStream {
     let is_canonical = is_canonical(&function.name.to_string(), function.body.stream());
     let body = Body::split(function.body.stream());
     let inside = if function.is_async && body.may_await() {
-        if is_clippy() {
-            beside_body(body, &recorder)
-        } else if let Some(desugared) = desugared(&function, &recorder) {
-            let inside = around_coroutine(&function, body, &desugared.parameters, &recorder);
-            function = function.with_head(desugared.head);
-            inside
-        } else {
-            around_polls(&function, body, &recorder)
+        let desugars = options.desugars && !is_clippy();
+        let desugared = desugars.then(|| Desugared::of(&function, &recorder.private));
+        match desugared.flatten() {
+            Some(Desugared { head, parameters }) => {
+                function.item.head = head;
+                around_coroutine(&function, body, &parameters, &recorder)
+            }
+            None if is_clippy() => beside_body(body, &recorder),
+            None => around_polls(&function, body, &recorder),
         }
     } else if let Some(future) = value_that_is_polled(&function, &body, &recorder) {
         around_future(body, future, &recorder)
@@ -218,13 +219,6 @@ impl FutureParts {
             result,
         }
     }
-}
-
-/// The function as a `fn` that gives back a future, where that is allowed.
-fn desugared(function: &Function, recorder: &Recorder) -> Option<Desugared> {
-    (!shows_signatures())
-        .then(|| Desugared::of(function, &recorder.private))
-        .flatten()
 }
 
 /// What clippy reads: an `async fn` with its own body, because many lints look for that. The recorder's code checks the

@@ -43,6 +43,7 @@ use syn::{Error, Result};
 use crate::expand::expand;
 use crate::options::Options;
 use crate::parse::{Function, sole_item};
+use crate::process::shows_signatures;
 use crate::scope::{expand_scope, is_scope};
 
 /// Records when a function is entered and when it is left.
@@ -226,6 +227,10 @@ fn checked(options: TokenStream, tokens: TokenStream) -> Result<TokenStream> {
     let options = syn::parse2::<Options>(options);
     let is_skipped = matches!(&options, Ok(options) if options.skip);
     let is_off = is_skipped || cfg!(not(feature = "record"));
+    let options = options.map(|options| Options {
+        desugars: !shows_signatures(),
+        ..options
+    });
     let item = sole_item(tokens.clone());
     if is_scope(&item) {
         let options = options?;

@@ -5,16 +5,12 @@ use fdr_marks::items::{Attribute, Item, Kind, split};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use syn::{Error, Result, ReturnType, Signature, Type};
 
-use crate::desugar::is_neutral;
-
 /// A function with a body, cut where the expansion needs it.
 pub(crate) struct Function {
-    /// Attributes, visibility and signature, unchanged.
+    /// Attributes, visibility and signature.
     pub(crate) item: Item,
     pub(crate) name: Ident,
     pub(crate) is_async: bool,
-    /// Whether other macros, or the compiler's messages, look for its `async`.
-    pub(crate) must_stay_async: bool,
     /// The braces and the tokens inside.
     pub(crate) body: Group,
 }
@@ -37,7 +33,6 @@ impl Function {
             ));
         }
         let is_async = item.qualifier("async").is_some();
-        let must_stay_async = !item.attributes.iter().all(is_neutral);
         let body = item.body.take().ok_or_else(|| {
             Error::new(
                 name.span(),
@@ -49,7 +44,6 @@ impl Function {
             item,
             name,
             is_async,
-            must_stay_async,
             body,
         })
     }
@@ -58,12 +52,6 @@ impl Function {
     pub(crate) fn signature(&self) -> Option<Signature> {
         let signature = self.item.head[self.item.word_at..].iter().cloned();
         syn::parse2(signature.collect()).ok()
-    }
-
-    /// The same function with another head.
-    pub(crate) fn with_head(mut self, head: Vec<TokenTree>) -> Function {
-        self.item.head = head;
-        self
     }
 
     /// The tokens, with another body.

@@ -46,7 +46,6 @@ pub(crate) fn expand_scope(scope: Item, mut options: Options) -> TokenStream {
     let mut tracer = Tracer {
         options,
         rules,
-        must_stay_async: false,
         some_marked: false,
         some_left_out: false,
     };
@@ -74,8 +73,6 @@ fn warning() -> TokenStream {
 struct Tracer {
     options: Options,
     rules: Rules,
-    /// Whether a macro around the functions may look for `async`, or the compiler warns of it.
-    must_stay_async: bool,
     /// Whether a function is traced, or has an attribute of its own.
     some_marked: bool,
     /// A function that the rules leave out, although it can be traced.
@@ -85,11 +82,12 @@ struct Tracer {
 impl Tracer {
     /// The tokens of an `impl`, a trait or a module.
     fn traced(&mut self, mut scope: Item) -> TokenStream {
-        let around = self.must_stay_async;
-        let is_neutral = scope.kind != Kind::Trait && scope.attributes.iter().all(is_neutral);
-        self.must_stay_async |= !is_neutral;
+        let desugars = self.options.desugars;
+        // The compiler warns of `async` in a trait.
+        self.options.desugars &=
+            scope.kind != Kind::Trait && scope.attributes.iter().all(is_neutral);
         scope.body = scope.body.map(|body| self.traced_inside(&body));
-        self.must_stay_async = around;
+        self.options.desugars = desugars;
         scope.into_tokens().collect()
     }
 
@@ -113,9 +111,8 @@ impl Tracer {
         } else {
             match left_out(&item, &self.rules) {
                 None => {
-                    if let Ok(mut function) = Function::from_item(item.clone()) {
+                    if let Ok(function) = Function::from_item(item.clone()) {
                         self.some_marked = true;
-                        function.must_stay_async |= self.must_stay_async;
                         return expand(function, &self.options);
                     }
                 }
@@ -170,4 +167,45 @@ fn is_traced(path: &str, options: &Options) -> bool {
         .as_ref()
         .map(|path| path.to_token_stream().to_string().replace(' ', ""));
     krate.is_some_and(|krate| path.strip_prefix(&*krate) == Some("::traced"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::sole_item;
+
+    #[test]
+    fn functions_stay_async_before_other_macros() {
+        let is_async = |scope: &str| {
+            let function = "pub async fn a(b: u8) { for c in d { c.await } }";
+            let scope = sole_item(scope.replace("@", function).parse().expect("tokens"));
+            let options = Options {
+                desugars: true,
+                ..Options::default()
+            };
+            let expanded = expand_scope(scope, options).to_string();
+            assert_ne!(
+                expanded.contains("async fn a"),
+                expanded.contains("Output = ()")
+            );
+            expanded.contains("async fn a")
+        };
+        for scope in [
+            "mod e { @ }",
+            "#[allow(f)] mod e { #[cfg(g)] impl H { @ } }",
+            "impl H for I { @ }",
+        ] {
+            assert!(!is_async(scope), "{scope}");
+        }
+        for scope in [
+            "trait E { @ }",
+            "#[async_trait] impl H for I { @ }",
+            "mod e { #[cfg_attr(f, g)] impl H for I { @ } }",
+            "mod e { mod f {} trait G { @ } }",
+            "#[h] mod e { mod f { @ } }",
+            "mod e { #[test] @ }",
+        ] {
+            assert!(is_async(scope), "{scope}");
+        }
+    }
 }

@@ -8,6 +8,8 @@ pub(crate) mod private {
     use std::pin::Pin;
     use std::task::{Context, Poll};
 
+    pub(crate) use ::core;
+
     pub(crate) struct Site {
         pub(crate) name: &'static str,
         pub(crate) file: &'static str,
