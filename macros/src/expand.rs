@@ -15,7 +15,7 @@ use crate::frame;
 use crate::options::Options;
 use crate::params::{Binding, bound_by_value};
 use crate::parse::{Function, diverges};
-use crate::process::{is_clippy, is_edition_2015, program_version};
+use crate::process::{is_edition_2015, is_only_linted, program_version};
 
 pub(crate) fn expand(mut function: Function, options: &Options) -> TokenStream {
     let span = Span::mixed_site();
@@ -46,14 +46,14 @@ pub(crate) fn expand(mut function: Function, options: &Options) -> TokenStream {
     let is_canonical = is_canonical(&function.name.to_string(), function.body.stream());
     let body = Body::split(function.body.stream());
     let inside = if function.is_async && body.may_await() {
-        let desugars = options.desugars && !is_clippy();
+        let desugars = options.desugars && !is_only_linted();
         let desugared = desugars.then(|| Desugared::of(&function, &recorder.private));
         match desugared.flatten() {
             Some(Desugared { head, parameters }) => {
                 function.item.head = head;
                 around_coroutine(&function, body, &parameters, &recorder)
             }
-            None if is_clippy() => beside_body(body, &recorder),
+            None if is_only_linted() => beside_body(body, &recorder),
             None => around_polls(&function, body, &recorder),
         }
     } else if let Some(future) = value_that_is_polled(&function, &body, &recorder) {
@@ -221,8 +221,8 @@ impl FutureParts {
     }
 }
 
-/// What clippy reads: an `async fn` with its own body, because many lints look for that. The recorder's code checks the
-/// types of the user's values, and never runs.
+/// What clippy reads: an `async fn` with its own body, because its lints look for that. The recorder's code is there for
+/// the types of the user's values, and never runs.
 fn beside_body(body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;

@@ -1,7 +1,6 @@
 //! The process that expands the attribute, and what it compiles. A macro can't ask the compiler for these facts, so this
 //! file reads the process's arguments and variables.
 
-use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -21,15 +20,22 @@ pub(crate) fn is_edition_2015() -> bool {
 pub(crate) fn shows_signatures() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
-        let program = std::env::args_os().next().unwrap_or_default();
         let is_compiler = has_argument("--crate-name") || has_argument("@");
-        !is_compiler || Path::new(&program).file_stem() == Some(OsStr::new("rustdoc"))
+        !is_compiler || is_program("rustdoc")
     })
 }
 
-/// Whether clippy compiles. Some of its lints do not look into closures and futures. Clippy's output is never run.
+/// Whether clippy may compile. The compiler has the variable, too, when it compiles a build script for clippy.
 pub(crate) fn is_clippy() -> bool {
     std::env::var_os("CLIPPY_ARGS").is_some()
+}
+
+/// Whether clippy compiles and makes no code, so that nothing can be recorded.
+pub(crate) fn is_only_linted() -> bool {
+    static ANSWER: OnceLock<bool> = OnceLock::new();
+    let makes_code =
+        || arguments().any(|word| word.starts_with("--emit=") && word.contains("link"));
+    *ANSWER.get_or_init(|| is_program("clippy-driver") && has_argument("--emit=") && !makes_code())
 }
 
 /// The version of the program if cargo compiles a binary: that of its package. A library is left out, because it does
@@ -40,6 +46,18 @@ pub(crate) fn program_version() -> Option<String> {
     (!version.is_empty()).then_some(version)
 }
 
+/// Whether the process runs this program.
+fn is_program(name: &str) -> bool {
+    let program = arguments().next().unwrap_or_default();
+    Path::new(&program)
+        .file_stem()
+        .is_some_and(|stem| stem == name)
+}
+
 fn has_argument(begin: &str) -> bool {
-    std::env::args_os().any(|word| word.to_string_lossy().starts_with(begin))
+    arguments().any(|word| word.starts_with(begin))
+}
+
+fn arguments() -> impl Iterator<Item = String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned())
 }
