@@ -222,7 +222,7 @@ impl FutureParts {
 }
 
 /// What clippy reads: an `async fn` with its own body, because its lints look for that. The recorder's code is there for
-/// the types of the user's values, and never runs.
+/// the types of the user's values, and never runs. The path of the crate counts as used.
 fn beside_body(body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
@@ -240,7 +240,8 @@ fn beside_body(body: Body, recorder: &Recorder) -> TokenStream {
         }
     });
     let (front, rest) = (body.front(), body.rest);
-    quote_spanned!(span=> #front #before #arguments #result #rest)
+    let used = quote_spanned!(span=> let _ = #private::Output::<()>::NEW;);
+    quote_spanned!(span=> #front #used #before #arguments #result #rest)
 }
 
 /// The body of a function that gives back a future, which is its only coroutine.

@@ -2,6 +2,11 @@
 //! recorder that writes words into the list of `crate::log`. It must have no name that `fdr::private` lacks, because
 //! then a wrong expansion would compile.
 
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "for clippy, an async function has no polls"
+)]
 pub(crate) mod private {
     use std::future::Future;
     use std::marker::PhantomData;
