@@ -4,20 +4,20 @@
 //! added variables have names that no constant of a program has, because in a pattern the name of a constant does not
 //! make a variable.
 
-use std::sync::OnceLock;
-
 use proc_macro2::{Delimiter, Group, Span, TokenStream};
 use quote::quote_spanned;
 
 use crate::arguments::Code;
 use crate::body::{Body, Future, mentions};
 use crate::canonical::is_canonical;
+use crate::desugar::Desugared;
 use crate::frame;
 use crate::options::Options;
 use crate::params::{Binding, bound_by_value};
 use crate::parse::{Function, diverges};
+use crate::process::{is_edition_2015, is_only_linted, program_version};
 
-pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
+pub(crate) fn expand(mut function: Function, options: &Options) -> TokenStream {
     let span = Span::mixed_site();
     let private = match &options.krate {
         Some(path) => quote_spanned!(span=> #path::private),
@@ -46,7 +46,16 @@ pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
     let is_canonical = is_canonical(&function.name.to_string(), function.body.stream());
     let body = Body::split(function.body.stream());
     let inside = if function.is_async && body.may_await() {
-        around_polls(&function, body, &recorder)
+        let desugars = options.desugars && !is_only_linted();
+        let desugared = desugars.then(|| Desugared::of(&function, &recorder.private));
+        match desugared.flatten() {
+            Some(Desugared { head, parameters }) => {
+                function.item.head = head;
+                around_coroutine(&function, body, &parameters, &recorder)
+            }
+            None if is_only_linted() => beside_body(body, &recorder),
+            None => around_polls(&function, body, &recorder),
+        }
     } else if let Some(future) = value_that_is_polled(&function, &body, &recorder) {
         around_future(body, future, &recorder)
     } else if recorder.values.result.is_some() || frame::is_own(&function, &body) {
@@ -63,30 +72,6 @@ pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
         function.body.span()
     });
     function.with_body(braces)
-}
-
-/// Whether the crate is of edition 2015, the compiler's default. A macro can't ask a span for its edition: a span with
-/// a place of the user's has the user's edition, too.
-fn is_edition_2015() -> bool {
-    static ANSWER: OnceLock<bool> = OnceLock::new();
-    *ANSWER.get_or_init(|| {
-        let words: Vec<_> = std::env::args_os().collect();
-        let says = |begin: &str| {
-            words
-                .iter()
-                .any(|word| word.to_string_lossy().starts_with(begin))
-        };
-        // The process of an editor has other arguments. A file of arguments (`@`) may contain any edition.
-        says("--crate-name") && !says("@") && (!says("--edition") || says("--edition=2015"))
-    })
-}
-
-/// The version of the program if cargo compiles a binary: that of its package. A library is left out, because it does
-/// not know which program it will be part of.
-fn program_version() -> Option<String> {
-    std::env::var_os("CARGO_BIN_NAME")?;
-    let version = std::env::var("CARGO_PKG_VERSION").ok()?;
-    (!version.is_empty()).then_some(version)
 }
 
 /// The names and code that an expansion needs.
@@ -236,6 +221,81 @@ impl FutureParts {
     }
 }
 
+/// What clippy reads: an `async fn` with its own body, because its lints look for that. The recorder's code is there for
+/// the types of the user's values, and never runs. The path of the crate counts as used.
+fn beside_body(body: Body, recorder: &Recorder) -> TokenStream {
+    let span = Span::mixed_site();
+    let private = &recorder.private;
+    let FutureParts {
+        before, arguments, ..
+    } = FutureParts::new(recorder);
+    let result = recorder.values.result.as_ref().map(|result| {
+        quote_spanned! {span=>
+            let __fdr_output = #private::Output::NEW;
+            if false { return #private::never(__fdr_output); }
+            if false {
+                let __fdr_result = #private::never(__fdr_output);
+                #result
+            }
+        }
+    });
+    let (front, rest) = (body.front(), body.rest);
+    let used = quote_spanned!(span=> let _ = #private::Output::<()>::NEW;);
+    quote_spanned!(span=> #front #used #before #arguments #result #rest)
+}
+
+/// The body of a function that gives back a future, which is its only coroutine.
+///
+/// - The first `return` gives the function's type of output to `__fdr_output`, before the body is read. That type has
+///   the same use as in [`around_polls`].
+/// - The second one drops the temporaries of the body's tail before the parameters, as an `async fn` does. The body has
+///   a label, because the compiler would warn of a `return` behind a body that never ends.
+fn around_coroutine(
+    function: &Function,
+    body: Body,
+    parameters: &TokenStream,
+    recorder: &Recorder,
+) -> TokenStream {
+    let span = Span::mixed_site();
+    let private = &recorder.private;
+    let FutureParts {
+        polled,
+        before,
+        sites,
+        arguments,
+        result,
+    } = FutureParts::new(recorder);
+    let Body {
+        attributes,
+        items,
+        rest,
+    } = body;
+    // The compiler's messages point to the body, as they do for an `async fn`.
+    let at = function.body.span();
+    let label = quote_spanned!(at=> '__fdr_body);
+    let tie = quote_spanned!(span=> if false { break #label #private::never(__fdr_output); });
+    let block = quote_spanned!(span=> #items #tie #arguments #rest);
+    let block = with_tokens(&function.body, block);
+    let inside = quote_spanned!(span=> #parameters return #label: #block;);
+    let inside = with_tokens(&function.body, inside);
+    let future = quote_spanned!(at=> async move #inside);
+    let never = quote_spanned!(span=> #private::never(#private::Output::NEW));
+    let returned = quote_spanned!(at=> __fdr_returned);
+    quote_spanned! {span=>
+        #attributes
+        #before
+        let __fdr_output = #private::Output::NEW;
+        if false {
+            let #returned = #private::#polled(#never, __fdr_output, #never);
+            return #returned;
+        }
+        let __fdr_body = #future;
+        #result
+        let #returned = #private::#polled(#sites, __fdr_output, __fdr_body);
+        #returned
+    }
+}
+
 /// Moves the body into a future of its own, which each poll polls.
 ///
 /// - `__fdr_output` gives the inner future the function's type of output. So `?`, coercions and closures in the body
@@ -325,8 +385,10 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
     let inside = block.stream();
     let block = with_tokens(&block, quote_spanned!(span=> #arguments #inside));
     let future = quote_spanned!(span=> #words #block);
-    let polled =
-        |value| quote_spanned!(span=> #private::#polled(#sites, #private::Output::NEW, #value));
+    let polled = |value| match recorder.untimed {
+        false => quote_spanned!(span=> #private::task_of(#sites, #value)),
+        true => quote_spanned!(span=> #private::#polled(#sites, #private::Output::NEW, #value)),
+    };
     let polled = match first {
         None => polled(future),
         Some(first) => {

@@ -10,6 +10,7 @@ use syn::{FnArg, Pat, ReceiverKind, Signature, Type};
 
 use crate::body::Body;
 use crate::parse::{Function, diverges};
+use crate::process::is_clippy;
 
 /// With this many calls or more, a second frame takes less stack than the slots do.
 const MANY_CALLS: usize = 16;
@@ -26,6 +27,7 @@ const OF_THE_FRAME: [&str; 4] = ["track_caller", "target_feature", "coverage", "
 /// Whether the body becomes a closure. Then all parameters are references or numbers. A closure that captures
 /// only these changes neither the drops and their order, nor the messages of the compiler and of clippy.
 pub(crate) fn is_own(function: &Function, body: &Body) -> bool {
+    // Some of clippy's lints do not look into closures.
     !function.is_async
         && !is_clippy()
         && may_call_often(&function.body)
@@ -34,12 +36,6 @@ pub(crate) fn is_own(function: &Function, body: &Body) -> bool {
         && function
             .signature()
             .is_some_and(|signature| can_be_of_a_closure(&signature))
-}
-
-/// Whether clippy compiles. Some of its lints do not look into closures. Clippy's output is never run, so the
-/// stack does not matter.
-fn is_clippy() -> bool {
-    std::env::var_os("CLIPPY_ARGS").is_some()
 }
 
 /// Whether the body may have many calls. False only if its text shows that it has few, because a walk over the

@@ -12,6 +12,8 @@
 //! | `body` | splits a body where a statement can go in front |
 //! | `canonical` | finds bodies that clippy compares with one form |
 //! | `frame` | says which bodies get a stack frame of their own |
+//! | `desugar` | writes an `async fn` as a `fn` that gives back a future |
+//! | `process` | asks which compiler expands the attribute |
 //! | `expand` | puts the recording function together |
 //!
 //! The tokens of a function are output as they came. `syn` only inspects them. So syntax that is newer than `syn`
@@ -22,11 +24,13 @@
 mod arguments;
 mod body;
 mod canonical;
+mod desugar;
 mod expand;
 mod frame;
 mod options;
 mod params;
 mod parse;
+mod process;
 mod scope;
 #[cfg(test)]
 mod tokens_tests;
@@ -39,6 +43,7 @@ use syn::{Error, Result};
 use crate::expand::expand;
 use crate::options::Options;
 use crate::parse::{Function, sole_item};
+use crate::process::shows_signatures;
 use crate::scope::{expand_scope, is_scope};
 
 /// Records when a function is entered and when it is left.
@@ -184,24 +189,43 @@ use crate::scope::{expand_scope, is_scope};
 /// | `clippy::missing_const_for_fn` | everywhere |
 /// | `clippy::derivable_impls` | on `default` of an `impl Default` that could be derived |
 /// | `clippy::manual_async_fn` | on a `fn` that holds nothing but an `async` block |
-/// | `clippy::unused_async` | on an `async fn` that calls a macro |
 /// | `clippy::needless_return` | on `return *self;` in `clone`, and on its like in `partial_cmp` |
 /// | clippy's on the text of documentation | where they need each word's place, which no attribute hands on |
 /// | `unconditional_recursion` | on a function of many calls |
-/// | `unused_assignments` | in an `async fn` that awaits and has a `mut` parameter |
-/// | `unused_variables` | in an `async fn` that awaits, for a parameter whose name the body uses for something else |
+/// | `async_fn_in_trait` | on a method of a trait, if it has a body and an attribute of its own |
+/// | `unused_assignments` | in an `async fn` of [two coroutines](#async-functions) that has a `mut` parameter |
+/// | `unused_variables` | in such a function, for a parameter whose name the body uses for something else |
+///
+/// # Async functions
+///
+/// An `async fn` that awaits becomes what the compiler itself makes of it: a `fn` that gives back a future. The future
+/// is one coroutine in a wrapper. Documentation, editors and clippy see the `async fn`.
+///
+/// The compiler finds out level by level whether a future is `Send`, and gives up behind 128 steps. A higher
+/// `#![recursion_limit]` allows more. A chain of 25 traced functions that await each other is within 128 steps. Where a
+/// person could see the difference, the function stays an `async fn`, with a second coroutine for its body. Of such
+/// functions, a chain of 14 is within the steps.
+///
+/// | functions of two coroutines | why |
+/// | --- | --- |
+/// | with `self`, `mut self` or `self: Type` | `self` can't be moved as a whole |
+/// | with `&`, a lifetime or `dyn` in the return type, or two lifetimes in the type of one parameter | a message about a lifetime would point to another place |
+/// | with an attribute that is not one of the compiler's, such as `#[tokio::main]`; inside of a marked scope, also with one on the scope | the other macro may look for `async` |
+/// | with `#[must_use]` or `#[track_caller]` | they would mean the future |
+/// | with an attribute on a parameter, `unsafe`, `extern`, or `-> !`; of a marked trait | lints and rules of the language |
+/// | with `ret` or `err` | the second coroutine gives the result to the recorder |
 ///
 /// # Limits
 ///
 /// - Where nothing is optimized, a function takes more stack: up to some hundred bytes. Each call whose result comes
 ///   in registers takes a slot for the result. So a body of 16 calls or more becomes a closure, if the function's
 ///   parameters are references or numbers. Backtraces show the closure as a frame of its own.
-/// - In an `async fn` that awaits, a part of a parameter may be dropped later than in the plain function. Such a part
+/// - In an `async fn` that awaits, notes below an error say "async block" instead of "async function". A closure that the
+///   function returns as `impl Fn(…)` needs the types of its arguments. The compiler accepts a parameter's type whose
+///   lifetime is hidden, such as `Formatter` for `Formatter<'_>`.
+/// - In a function of two coroutines, a part of a parameter may be dropped later than in the plain function. Such a part
 ///   is not bound by value to a name that the body uses: `_`, `_name`, `ref name`, or a name only in `"{name}"`. It is
-///   dropped after the parts that are.
-/// - The future of such a function stores the parameters that the body uses once more. Notes below an error say "async
-///   block" instead of "async function". A closure that the function returns as `impl Fn(…)` needs the types of its
-///   arguments.
+///   dropped after the parts that are. The future stores the parameters that the body uses once more.
 #[proc_macro_attribute]
 pub fn traced(
     options: proc_macro::TokenStream,
@@ -222,6 +246,10 @@ fn checked(options: TokenStream, tokens: TokenStream) -> Result<TokenStream> {
     let options = syn::parse2::<Options>(options);
     let is_skipped = matches!(&options, Ok(options) if options.skip);
     let is_off = is_skipped || cfg!(not(feature = "record"));
+    let options = options.map(|options| Options {
+        desugars: !shows_signatures(),
+        ..options
+    });
     let item = sole_item(tokens.clone());
     if is_scope(&item) {
         let options = options?;

@@ -27,6 +27,8 @@ pub(crate) struct Options {
     pub(crate) rules: Rules,
     /// Nothing is traced.
     pub(crate) skip: bool,
+    /// An `async fn` may become a `fn` that gives back a future.
+    pub(crate) desugars: bool,
     /// No person marked this function alone: `cargo fdr` wrote the attribute, or the attribute is on a scope.
     pub(crate) auto: bool,
     /// The first option that only a scope can have, or only a function.

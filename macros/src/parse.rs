@@ -7,7 +7,7 @@ use syn::{Error, Result, ReturnType, Signature, Type};
 
 /// A function with a body, cut where the expansion needs it.
 pub(crate) struct Function {
-    /// Attributes, visibility and signature, unchanged.
+    /// Attributes, visibility and signature.
     pub(crate) item: Item,
     pub(crate) name: Ident,
     pub(crate) is_async: bool,

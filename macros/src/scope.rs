@@ -7,6 +7,7 @@ use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::{Error, Meta, Result};
 
+use crate::desugar::is_neutral;
 use crate::expand::{expand, with_tokens};
 use crate::options::Options;
 use crate::parse::{Function, TWICE};
@@ -81,7 +82,12 @@ struct Tracer {
 impl Tracer {
     /// The tokens of an `impl`, a trait or a module.
     fn traced(&mut self, mut scope: Item) -> TokenStream {
+        let desugars = self.options.desugars;
+        // The compiler warns of `async` in a trait.
+        self.options.desugars &=
+            scope.kind != Kind::Trait && scope.attributes.iter().all(is_neutral);
         scope.body = scope.body.map(|body| self.traced_inside(&body));
+        self.options.desugars = desugars;
         scope.into_tokens().collect()
     }
 
@@ -161,4 +167,45 @@ fn is_traced(path: &str, options: &Options) -> bool {
         .as_ref()
         .map(|path| path.to_token_stream().to_string().replace(' ', ""));
     krate.is_some_and(|krate| path.strip_prefix(&*krate) == Some("::traced"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parse::sole_item;
+
+    #[test]
+    fn functions_stay_async_before_other_macros() {
+        let is_async = |scope: &str| {
+            let function = "pub async fn a(b: u8) { for c in d { c.await } }";
+            let scope = sole_item(scope.replace("@", function).parse().expect("tokens"));
+            let options = Options {
+                desugars: true,
+                ..Options::default()
+            };
+            let expanded = expand_scope(scope, options).to_string();
+            assert_ne!(
+                expanded.contains("async fn a"),
+                expanded.contains("Output = ()")
+            );
+            expanded.contains("async fn a")
+        };
+        for scope in [
+            "mod e { @ }",
+            "#[allow(f)] mod e { #[cfg(g)] impl H { @ } }",
+            "impl H for I { @ }",
+        ] {
+            assert!(!is_async(scope), "{scope}");
+        }
+        for scope in [
+            "trait E { @ }",
+            "#[async_trait] impl H for I { @ }",
+            "mod e { #[cfg_attr(f, g)] impl H for I { @ } }",
+            "mod e { mod f {} trait G { @ } }",
+            "#[h] mod e { mod f { @ } }",
+            "mod e { #[test] @ }",
+        ] {
+            assert!(is_async(scope), "{scope}");
+        }
+    }
 }

@@ -59,6 +59,30 @@ fn functions_come_back_as_written() {
     assert_comes_back("args, ret, err = ?", "fn a(x: u8) -> R { x.b()?; c }");
 }
 
+/// A function without `async` has patterns and the word `fn` in other places than its source. All other tokens come
+/// back.
+#[test]
+fn tokens_of_a_desugared_function_come_back() {
+    let text = "#[inline] pub async fn a<'b, T: C>(&'b self, (mut x, _): (u8, T)) -> Vec<T> where T: C { y(x).await; z }";
+    let tokens: TokenStream = text.parse().expect("tokens");
+    let options = Options {
+        desugars: true,
+        ..Options::default()
+    };
+    let function = Function::from_item(sole_item(tokens.clone())).expect("a function");
+    let (mut wanted, mut found) = (Vec::new(), Vec::new());
+    places(tokens, &mut wanted);
+    places(expand(function, &options), &mut found);
+    let lost: Vec<_> = wanted
+        .iter()
+        .filter(|token| !found.contains(token))
+        .collect();
+    assert!(
+        matches!(lost[..], [a, b] if a.starts_with("async ") && b.starts_with("fn ")),
+        "{lost:?}"
+    );
+}
+
 #[test]
 fn syntax_that_syn_does_not_know_comes_back() {
     for item in [

@@ -105,14 +105,28 @@ pub fn arguments(_: &'static CallSite, _: &[(u8, &'static CallSite, Option<Value
 #[inline(always)]
 pub fn result(_: &'static CallSite, _: u8, _: Value<'_>) {}
 
-/// Gives the body of an `async fn` as it is.
+/// Gives the body of an `async fn` as it is. The compiler knows its output before it knows `F`, as on Linux.
 #[inline(always)]
-pub fn polled<T, F: Future<Output = T>>(_: &'static TaskSites, _: Output<T>, inner: F) -> F {
+pub fn polled<T, F: Future<Output = T>>(
+    _: &'static TaskSites,
+    _: Output<T>,
+    inner: F,
+) -> impl Future<Output = T> {
     inner
 }
 
-/// Gives the body of an `async fn` as it is.
+/// As [`polled`].
 #[inline(always)]
-pub fn polled_untimed<T, F: Future<Output = T>>(_: &'static CallSite, _: Output<T>, inner: F) -> F {
+pub fn polled_untimed<T, F: Future<Output = T>>(
+    _: &'static CallSite,
+    _: Output<T>,
+    inner: F,
+) -> impl Future<Output = T> {
+    inner
+}
+
+/// Gives a future as it is.
+#[inline(always)]
+pub fn task_of<F: Future>(_: &'static TaskSites, inner: F) -> F {
     inner
 }

@@ -2,11 +2,18 @@
 //! recorder that writes words into the list of `crate::log`. It must have no name that `fdr::private` lacks, because
 //! then a wrong expansion would compile.
 
+#[allow(
+    dead_code,
+    unused_imports,
+    reason = "for clippy, an async function has no polls"
+)]
 pub(crate) mod private {
     use std::future::Future;
     use std::marker::PhantomData;
     use std::pin::Pin;
     use std::task::{Context, Poll};
+
+    pub(crate) use ::core;
 
     pub(crate) struct Site {
         pub(crate) name: &'static str,
@@ -109,7 +116,11 @@ pub(crate) mod private {
         site: &'static Site,
         _: Output<T>,
         inner: F,
-    ) -> PolledFuture<F> {
+    ) -> impl Future<Output = T> {
+        PolledFuture(site, Box::pin(inner))
+    }
+
+    pub(crate) fn task_of<F: Future>(site: &'static Site, inner: F) -> PolledFuture<F> {
         PolledFuture(site, Box::pin(inner))
     }
 
@@ -117,7 +128,7 @@ pub(crate) mod private {
         site: &'static Site,
         _: Output<T>,
         inner: F,
-    ) -> PolledFuture<F> {
+    ) -> impl Future<Output = T> {
         assert!(site.untimed, "it does not say that it has no times");
         PolledFuture(site, Box::pin(inner))
     }

@@ -246,6 +246,20 @@ fn every_poll_is_an_entry_and_an_exit() {
 }
 
 #[test]
+fn a_future_that_is_given_back_is_polled() {
+    #[traced(crate = crate::double)]
+    fn given() -> impl Future<Output = u32> {
+        log("made");
+        async move {
+            Pending(1).await;
+            1
+        }
+    }
+    let text = logged(|| assert_eq!(finish(given()), (1, 2)));
+    assert_eq!(text, "made given { } given given { } given");
+}
+
+#[test]
 fn ways_out_of_a_future() {
     #[traced(crate = crate::double)]
     async fn out(way: u32) -> Option<u32> {

@@ -13,37 +13,49 @@ use crate::recorder::{self, task};
 use crate::site::task::{Begun, End, Task};
 use crate::site::{CallSite, TaskSites};
 
-/// A future that is a task: it records an entry and an exit around every poll of the inner one.
+/// A future that is a task: it records an entry and an exit around every poll of the inner one. The compiler knows its
+/// output before it knows `F`.
 #[must_use = "futures do nothing unless polled"]
-pub struct Polled<F> {
+pub struct Polled<T, F> {
+    _output: Output<T>,
     inner: F,
     // Behind the future, so that it is dropped later: the time of the future's own drop is part of the task.
     life: OwnedTask,
 }
 
-/// Wraps the body of a traced `async fn`.
+impl<T, F> Polled<T, F> {
+    #[inline]
+    fn new(sites: &'static TaskSites, task: Task, inner: F) -> Polled<T, F> {
+        Polled {
+            _output: Output::NEW,
+            inner,
+            life: OwnedTask { sites, task },
+        }
+    }
+}
+
+/// Wraps the body of a traced `async fn`. If it is dropped before its first poll, no code of that function has run, and
+/// nothing is recorded.
 #[inline]
 pub fn polled<T, F: Future<Output = T>>(
     sites: &'static TaskSites,
     _output: Output<T>,
     inner: F,
-) -> Polled<F> {
-    task_of(sites, inner)
+) -> Polled<T, F> {
+    Polled::new(sites, Task::of_body(), inner)
 }
 
 /// Wraps a future, as [`task!`](crate::task) does.
 #[inline]
-pub fn task_of<F: Future>(sites: &'static TaskSites, inner: F) -> Polled<F> {
-    let task = Task::new();
-    let life = OwnedTask { sites, task };
-    Polled { inner, life }
+pub fn task_of<T, F: Future<Output = T>>(sites: &'static TaskSites, inner: F) -> Polled<T, F> {
+    Polled::new(sites, Task::new(), inner)
 }
 
-impl<F: Future> Future for Polled<F> {
-    type Output = F::Output;
+impl<T, F: Future<Output = T>> Future for Polled<T, F> {
+    type Output = T;
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         // SAFETY: `inner` is pinned if `self` is, because it is never moved out. `Polled` is not `repr(packed)`, has no
         // `Drop` of its own, and is `Unpin` only if `F` is. `life` is never pinned.
         let (inner, life) = unsafe {
@@ -165,7 +177,8 @@ fn end(life: &mut OwnedTask, begun: &Begun, word: u64, state: u8) {
 
 /// A future that records an entry and an exit around every poll of the inner one, without times. It is no task.
 #[must_use = "futures do nothing unless polled"]
-pub struct PolledUntimed<F> {
+pub struct PolledUntimed<T, F> {
+    _output: Output<T>,
     site: &'static CallSite,
     inner: F,
 }
@@ -176,15 +189,19 @@ pub fn polled_untimed<T, F: Future<Output = T>>(
     site: &'static CallSite,
     _output: Output<T>,
     inner: F,
-) -> PolledUntimed<F> {
-    PolledUntimed { site, inner }
+) -> PolledUntimed<T, F> {
+    PolledUntimed {
+        _output,
+        site,
+        inner,
+    }
 }
 
-impl<F: Future> Future for PolledUntimed<F> {
-    type Output = F::Output;
+impl<T, F: Future<Output = T>> Future for PolledUntimed<T, F> {
+    type Output = T;
 
     #[inline]
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
         let site = self.site;
         // SAFETY: as in `Polled`.
         let inner = unsafe { self.map_unchecked_mut(|polled| &mut polled.inner) };

@@ -32,6 +32,17 @@ const UNTOUCHED: u8 = 1;
 const OPEN: u8 = 2;
 
 impl Task {
+    /// The task of the body of an `async fn`. A drop before the first poll does not end it, because no code of the
+    /// function has run.
+    #[inline]
+    pub(crate) fn of_body() -> Task {
+        Task {
+            drop: 0,
+            ..Task::new()
+        }
+    }
+
+    /// The task of a future that was made by itself. A drop before the first poll ends it.
     #[inline]
     pub(crate) fn new() -> Task {
         Task {

@@ -64,10 +64,8 @@ fn accepts_in_edition_2021_and_before_clippy() {
     let package = package("editions", "2021", &programs("pass"));
     let output = package.cargo("check", &["--bins"]);
     assert!(output.status.success(), "{}", text_of(&output));
-    let chosen = ["methods", "async_functions", "hygiene"];
-    let arguments = chosen.map(|program| ["--bin", program]);
-    let output = package.cargo("build", arguments.as_flattened());
-    assert!(output.status.success(), "{}", text_of(&output));
+    let chosen = ["methods", "async_functions", "async_drops", "hygiene"];
+    build(&package, &chosen, &[]);
     for program in chosen {
         runs(&package, program);
     }
@@ -75,6 +73,45 @@ fn accepts_in_edition_2021_and_before_clippy() {
         let output = package.cargo("clippy", &["--bin", "clean"]);
         assert!(output.status.success(), "{}", text_of(&output));
     }
+}
+
+/// The rules of edition 2018 about captures and drops differ from those of later ones.
+#[test]
+fn accepts_async_functions_in_edition_2018() {
+    let chosen = ["async_captures", "async_drops"];
+    let mut programs = programs("pass");
+    programs.retain(|name, _| chosen.contains(&name.as_str()));
+    let package = package("edition_2018", "2018", &programs);
+    build(&package, &chosen, &[]);
+    for program in chosen {
+        runs(&package, program);
+    }
+}
+
+/// A release build needs more levels of recursion than a dev build. Documentation shows the function as it is written.
+#[test]
+fn chain_of_async_functions_is_send() {
+    let mut programs = programs("pass");
+    programs.retain(|name, _| name == "async_depth");
+    let package = package("async_depth", "2024", &programs);
+    build(&package, &["async_depth"], &["--release"]);
+    let output = package.cargo("doc", &["--no-deps"]);
+    assert!(output.status.success(), "{}", text_of(&output));
+    let page = fs::read_to_string(package.built("doc/async_depth/fn.f01.html")).expect("a page");
+    assert!(
+        page.contains("async fn") && !page.contains("impl"),
+        "{page}"
+    );
+}
+
+/// Builds these programs.
+fn build(package: &Package, programs: &[&str], options: &[&str]) {
+    let mut arguments = options.to_vec();
+    for program in programs {
+        arguments.extend(["--bin", program]);
+    }
+    let output = package.cargo("build", &arguments);
+    assert!(output.status.success(), "{}", text_of(&output));
 }
 
 /// What the compiler says of each program, as people see it.

@@ -100,10 +100,10 @@ fn messages_are_as_without_the_attribute() {
     assert_same("check", "borrows", 9, describe);
     // A body that waits is an `async` block of its own, and some messages say so.
     assert_same("check", "types_in_async", 4, kind_and_place);
-    assert_same("check", "borrows_in_async", 6, kind_and_place);
-    assert_same("check", "lints", 30, describe);
+    assert_same("check", "borrows_in_async", 9, kind_and_place);
+    assert_same("check", "lints", 40, describe);
     if fdr_tests::reader("cargo-clippy", "clippy's messages about traced functions").is_some() {
-        assert_same("clippy", "lints", 90, describe);
+        assert_same("clippy", "lints", 100, describe);
     }
     let package = Package::copy_of("diagnostics", "");
     let places = messages(&package, "check", "wrong_crate", "traced", kind_and_place);

@@ -35,7 +35,7 @@ macro_rules! waits {
 }
 
 waits!(pub(crate) waiting, (x, y), (u8, String), usize, 1 + 2, { let z = usize::from(x); z + y.len() });
-waits!(waiting_too, mut x, u8, (), x += 1, {});
+waits!(waiting_too, mut x, u8, (), { x += 1; x }, {});
 
 macro_rules! diverges {
     ($vis:vis $name:ident, $never:ty, $body:block) => {

@@ -40,6 +40,24 @@ pub async fn async_wrong_lifetime<'a, 'b>(x: &'a str, y: &'b str) -> &'a str {
     if x.is_empty() { y } else { x }
 }
 
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn async_list_outlives_text(list: &mut Vec<&str>, text: &str) {
+    unit().await;
+    list.push(text);
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn async_boxed_text(text: &str) -> Result<(), Box<dyn std::fmt::Display>> {
+    unit().await;
+    Err(Box::new(text))
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn async_static_text(text: &str) {
+    unit().await;
+    let _kept: &'static str = text;
+}
+
 fn send<T: Send>(_: T) {}
 
 #[cfg_attr(feature = "traced", fdr::traced)]

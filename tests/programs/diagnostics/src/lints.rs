@@ -384,6 +384,67 @@ pub async fn async_panics(x: u32) {
 }
 
 #[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn async_never_ends(x: u32) -> u32 {
+    loop {
+        awaits_nothing(x).await;
+    }
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn async_assigned(mut x: u32, mut y: u32, mut z: String) -> u32 {
+    awaits_nothing(x).await;
+    x = 2;
+    y += 1;
+    z.push('x');
+    let z = x;
+    z
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn async_shadowed(x: u32) -> u32 {
+    awaits_nothing(1).await;
+    let x = 2;
+    x
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn async_macro_alone(x: u32) -> u32 {
+    println!("{x}");
+    x
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn asyncCase(X: u32, ref y: u8) -> u32 {
+    awaits_nothing(u32::from(*y)).await;
+    X
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
+pub async fn async_private(x: Private) -> Private {
+    awaits_nothing(x.0).await;
+    x
+}
+
+struct Private(u32);
+
+pub trait Later {
+    fn later(&self) -> impl Future<Output = u32> + Send;
+    fn other(&self) -> impl Future<Output = u32>;
+}
+
+impl Later for Thing {
+    #[cfg_attr(feature = "traced", fdr::traced)]
+    async fn later(&self) -> u32 {
+        awaits_nothing(self.size).await
+    }
+
+    #[cfg_attr(feature = "traced", fdr::traced)]
+    async fn other(&self) -> u32 {
+        return awaits_nothing(self.size).await;
+    }
+}
+
+#[cfg_attr(feature = "traced", fdr::traced)]
 pub async fn async_by_value(text: String, list: Vec<u32>) -> usize {
     awaits_nothing(1).await;
     text.len() + list.len()

@@ -173,8 +173,8 @@ fn recurses(number: u64, deep: &mut dyn FnMut()) -> u64 {
 async fn waits(number: u32, text: String) -> Result<usize, Failure> {
     Waits(1).await;
     fails(number)?;
-    let text = text;
-    Ok(text.len())
+    let moved = text;
+    Ok(moved.len())
 }
 
 #[traced(args, ret)]
