@@ -1,5 +1,6 @@
 //! The rules about crates: which crate may depend on which, which foreign crates may be linked into our users'
-//! programs, and what a published crate needs. ARCHITECTURE.md has the table. The graph is cargo's own. `deny.toml` has the rules about licences and sources.
+//! programs, and what a published crate needs. ARCHITECTURE.md has the table. The graph is cargo's own. `deny.toml` has
+//! the rules about licences and sources.
 
 use std::path::Path;
 
