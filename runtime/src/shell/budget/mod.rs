@@ -230,13 +230,13 @@ impl Budget {
                 function.begin_check(level, auto);
             }
         }
-        for (id, calls, counted) in rows::calls(ring) {
+        rows::each_calls(ring, &mut |id, calls, counted| {
             let index = (id as usize).wrapping_sub(1);
             if let Some(function) = self.functions.get_mut(index) {
                 function.calls += calls;
                 function.counted += counted;
             }
-        }
+        });
         let tick = Ticks(clock::read(self.kind).ticks);
         for function in &mut self.functions {
             function.note_missed(tick, self.threads);

@@ -36,27 +36,32 @@ impl Sums {
     /// The mean times of the calls that were not long: in total, and in the function itself. Long calls are rare, and
     /// their times say nothing about other calls. Their self time is not known separately. It is at least what the calls
     /// inside can't explain, as of a call that was preempted. Otherwise it is like that of other calls, as in a recursion.
+    #[inline(never)]
     pub(super) fn means_of_short(self) -> Option<(f64, f64)> {
         let calls = self.calls.saturating_sub(self.long_calls);
         let total = self.total.saturating_sub(self.long_total) as f64;
         let calls_inside = self.total.saturating_sub(self.own);
         let unexplained = self.long_total.saturating_sub(calls_inside) as f64;
         let of_long = self.own as f64 * self.long_calls as f64 / self.calls.max(1) as f64;
-        let own = (self.own as f64 - of_long.max(unexplained)).clamp(0.0, total);
+        let own = (self.own as f64 - of_long.max(unexplained))
+            .max(0.0)
+            .min(total);
         (calls > 0).then(|| (total / calls as f64, own / calls as f64))
     }
 }
 
-fn all(ring: &Ring) -> impl Iterator<Item = &'static Totals> {
+/// Gives the totals of each thread, and those of ended threads.
+#[inline(never)]
+fn each(ring: &Ring, give: &mut dyn FnMut(&Totals)) {
     let owned = ring.owned_slots().filter_map(|slot| ring.totals_of(slot));
-    owned.chain(ring.totals_of_ended())
+    owned.chain(ring.totals_of_ended()).for_each(give);
 }
 
 /// The calls of those functions. A call of at least `long` ticks is long. `None`: the times are not needed. To find the
 /// long calls of a row takes thirty cache lines.
 pub(super) fn sums(ring: &Ring, ids: &[u32], long: Option<u64>) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); ids.len()];
-    for totals in all(ring) {
+    each(ring, &mut |totals| {
         for (sum, &id) in sums.iter_mut().zip(ids) {
             let Some(row) = totals::own_row_of(totals, id) else {
                 continue;
@@ -74,7 +79,7 @@ pub(super) fn sums(ring: &Ring, ids: &[u32], long: Option<u64>) -> Vec<Sums> {
             sum.long_calls += long_calls;
             sum.long_total += long_total;
         }
-    }
+    });
     sums
 }
 
@@ -107,17 +112,17 @@ pub(super) fn counted_by_newcomers(ring: &Ring, ids: &[u32], before: &[u64]) -> 
     sums
 }
 
-/// Each row of each thread: a function's id, its calls with a time, and those without.
-pub(super) fn calls(ring: &Ring) -> impl Iterator<Item = (u32, u64, u64)> {
-    all(ring).flat_map(totals::rows).map(totals::calls)
+/// Gives each row of each thread: a function's id, its calls with a time, and those without.
+pub(super) fn each_calls(ring: &Ring, give: &mut dyn FnMut(u32, u64, u64)) {
+    each(ring, &mut |totals| {
+        for (id, calls, counted) in totals::rows(totals).map(totals::calls) {
+            give(id, calls, counted);
+        }
+    });
 }
 
 /// Whether more than one in `part` of the function's timed calls took that long.
 pub(super) fn is_often_long(ring: &Ring, id: u32, ticks: u64, part: u64) -> bool {
-    let (mut calls, mut long) = (0, 0);
-    for row in all(ring).filter_map(|totals| totals::own_row_of(totals, id)) {
-        calls += totals::calls(row).1;
-        long += totals::long_calls(row, ticks).0;
-    }
-    long > calls / part
+    let all = sums(ring, &[id], Some(ticks));
+    all.iter().any(|sums| sums.long_calls > sums.calls / part)
 }

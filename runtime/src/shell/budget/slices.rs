@@ -2,9 +2,6 @@
 //! counted or timed. The moments are drawn by lot, so that no rhythm of the program can coincide with them. Only the
 //! dumper calls this file.
 
-use std::thread;
-use std::time::Duration;
-
 use fdr_formats::model::Level;
 
 use super::call_cost::{CallCost, TimingSlice};
@@ -17,12 +14,13 @@ use crate::ring::Ring;
 use crate::ring::layout::OpenCalls;
 use crate::ring::open_calls;
 use crate::shell::sites::TableHandle;
+use crate::sys::raw;
 
 /// How long calls are counted in a slice, ns. Beginning and ending a slice slows the program down by about 40 us.
 const COUNT_NS: u64 = 3_000_000;
 /// The time from turning functions on to the first reading of their calls. Meanwhile the program loads its functions' changed
 /// words and their rows into its caches, and makes fewer calls than usual.
-const WARM_UP: Duration = Duration::from_micros(50);
+const WARM_UP_NS: u32 = 50_000;
 /// A slice of counting may slow the program down by 1/PART_OF_COUNTING, so that what counting changes is less than other
 /// errors. A slice of a single function may slow it down more.
 const PART_OF_COUNTING: u64 = 40;
@@ -252,7 +250,7 @@ impl Slices {
                 estimate.turn_on(on);
             }
         }
-        thread::sleep(WARM_UP);
+        raw::sleep_ns(WARM_UP_NS);
         let before = rows::sums(ring, &ids, self.long_if(level));
         let began = threads_clock.read(ring);
         self.due_ns = clock::monotonic_raw_ns() + takes_ns;
@@ -346,6 +344,7 @@ impl Slices {
     }
 
     /// What a slice of timing tells of the cost of a timed call.
+    #[inline(never)]
     fn learn_cost(
         &mut self,
         functions: &mut [Function],
