@@ -16,7 +16,7 @@ const MAX_LISTED: usize = 5;
 /// # Errors
 /// Where nothing can be printed.
 pub(crate) fn show() -> anyhow::Result<bool> {
-    let traces = input::newest(Path::new("."));
+    let traces = input::newest_here();
     let running = running();
     if traces.is_empty() && running.is_empty() {
         return Ok(false);

@@ -86,7 +86,7 @@ impl Traces {
         if !self.traces.is_empty() {
             return each_trace(&self.traces, alone, run);
         }
-        let newest = input::newest(Path::new(".")).into_iter().next();
+        let newest = input::newest_here().into_iter().next();
         let newest = newest.context("there is no trace in this folder: name one")?;
         ui::complain(&format!("the newest trace here: {}", ui::path(&newest)));
         each_trace(&[newest], alone, run)

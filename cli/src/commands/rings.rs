@@ -149,6 +149,7 @@ fn folders(options: &Options) -> Vec<PathBuf> {
 /// Where rings are unless the user says where: here, and where `FDR_DIR` says.
 pub(super) fn default_folders() -> Vec<PathBuf> {
     let mut folders = vec![PathBuf::from(".")];
+    folders.extend(input::cargo_folder());
     let dir = env::var_os("FDR_DIR").filter(|dir| !dir.is_empty());
     if let Some(dir) = dir.map(PathBuf::from) {
         let same = dir.canonicalize().ok() == env::current_dir().ok();

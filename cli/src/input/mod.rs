@@ -12,6 +12,7 @@
 pub(crate) mod exports;
 pub(crate) mod packed;
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, IsTerminal};
 use std::ops::ControlFlow;
@@ -235,11 +236,13 @@ pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The traces of a folder, the newest first.
-pub(crate) fn newest(folder: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<(SystemTime, PathBuf)> = traces(folder)
-        .unwrap_or_default()
-        .into_iter()
+/// The traces here, the newest first: in the current folder, and in [`cargo_folder`].
+pub(crate) fn newest_here() -> Vec<PathBuf> {
+    let folders = [Some(PathBuf::from(".")), cargo_folder()];
+    let mut found: Vec<(SystemTime, PathBuf)> = folders
+        .iter()
+        .flatten()
+        .flat_map(|folder| traces(folder).unwrap_or_default())
         .filter_map(|path| {
             let written = path.metadata().ok()?.modified().ok()?;
             Some((written, path.strip_prefix(".").unwrap_or(&path).to_owned()))
@@ -247,6 +250,21 @@ pub(crate) fn newest(folder: &Path) -> Vec<PathBuf> {
         .collect();
     found.sort_by(|one, other| other.cmp(one));
     found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// Where the recorder puts traces and rings of a program that cargo runs, if the program's package has a build script:
+/// `fdr` in the target folder of the current folder, or of one above it.
+pub(crate) fn cargo_folder() -> Option<PathBuf> {
+    let target = match env::var_os("CARGO_TARGET_DIR").filter(|target| !target.is_empty()) {
+        Some(target) => PathBuf::from(target),
+        None => {
+            let here = env::current_dir().ok()?;
+            let depth = here.ancestors().position(|it| it.join("target").is_dir())?;
+            let above: PathBuf = (0..depth).map(|_| "..").collect();
+            above.join("target")
+        }
+    };
+    Some(target.join("fdr")).filter(|folder| folder.is_dir())
 }
 
 /// The traces below a folder that are folders. None, if there are too many folders to look.

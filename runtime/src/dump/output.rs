@@ -126,6 +126,14 @@ impl Output {
         }
     }
 
+    /// The same in a folder that is made if it is missing.
+    pub(crate) fn default_in_new(folder: &Path, extension: &str) -> Output {
+        Output {
+            makes_folders: true,
+            ..Output::default_in(folder, extension)
+        }
+    }
+
     /// Whether missing folders are made. Async-signal-safe.
     pub(crate) fn makes_folders(&self) -> bool {
         self.makes_folders

@@ -19,6 +19,7 @@ use fdr_formats::trigger::{self, OutMost, Trigger};
 use fdr_formats::writer::Target;
 
 use super::address::{self, Address};
+use super::cargo::folder_for_traces;
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use crate::dump::output::Output;
 use value::{choice, escaped, format_of, ring_size, size_text};
@@ -464,6 +465,9 @@ impl Reader<'_> {
 
     fn output(&mut self, output: &mut Output, start: &Path, extension: &str) {
         let Some(value) = self.raw("FDR_OUT") else {
+            if let Some(folder) = folder_for_traces(self.get, start) {
+                *output = Output::default_in_new(&folder, extension);
+            }
             return;
         };
         match Output::parse(&value.text, start, extension) {

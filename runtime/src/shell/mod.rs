@@ -16,7 +16,7 @@
 //! | sites | `names`, `sites` (the table), `units`, `waits` |
 //! | state | `state` |
 //! | clocks | `calibrate`, `skew`, `clock_faults` |
-//! | settings | `address`, `config` (reads the variables of the environment), `identity`, `memory_limits` |
+//! | settings | `cargo` (what it does with the process), `address`, `config` (reads the variables of the environment), `identity`, `memory_limits` |
 //!
 //! The state and the table of sites are handed down as parameters, the table as a handle that is not locked. They are
 //! read from the process's globals only where a call comes from outside, by `state::state` and `sites::table`:
@@ -43,6 +43,7 @@ mod address;
 mod answers;
 mod budget;
 mod calibrate;
+mod cargo;
 mod clock_faults;
 mod commands;
 mod config;

@@ -1,11 +1,8 @@
 //! The start of a program that has `FDR` in its environment: before `main`, without a call of the program.
 
-use core::ffi::CStr;
-use std::ffi::OsStr;
-use std::path::Path;
-
 use fdr_formats::filter::Filter;
 
+use super::cargo::is_part_of_a_build;
 use super::control::HOST;
 use super::sites::{TableHandle, table};
 use super::{guest, install, triggers};
@@ -30,26 +27,6 @@ pub(crate) fn at_load() {
         messages::error(format_args!("{}; recording is off", why.in_full()));
         // A user who mistyped a variable may still send the dump signal. It must not kill the program.
         sys::signal::ignore_if_default(libc::SIGUSR2);
-    }
-}
-
-/// Whether cargo has this process build or check a program: it is the compiler with a traced procedural macro, a build script,
-/// or an example of the documentation. `FDR=1 cargo run` is about the program alone.
-fn is_part_of_a_build() -> bool {
-    let has = |name: &CStr| sys::process::variable(name).is_some();
-    let program = std::env::current_exe().unwrap_or_default();
-    let name = program.file_name().and_then(OsStr::to_str);
-    match name.unwrap_or_default() {
-        "rustc" | "rustdoc" | "clippy-driver" => has(c"CARGO"),
-        "rust_out" => {
-            let folder = program.parent().and_then(Path::file_name);
-            let folder = folder.and_then(OsStr::to_str).unwrap_or_default();
-            folder.starts_with("rustdoctest")
-        }
-        // Cargo sets these for a build script only.
-        _ => [c"OUT_DIR", c"NUM_JOBS", c"HOST", c"TARGET", c"RUSTC"]
-            .into_iter()
-            .all(has),
     }
 }
 

@@ -353,6 +353,30 @@ fn only_the_program_records_where_cargo_builds_it() {
     let names = folder.names();
     cargo("test", &["--doc"]);
     assert_eq!(folder.names(), names);
+
+    // Where nobody says where traces go, none makes cargo run the build script again.
+    fs::write(package.built("CACHEDIR.TAG"), "").expect("a file");
+    let traces = package.built("fdr");
+    let _ = fs::remove_dir_all(&traces);
+    let run = || {
+        let output = package.command("run", &[]).env("FDR", "1").output();
+        let output = output.expect("cargo runs");
+        assert!(output.status.success(), "{}", text_of(&output));
+        let program = fs::metadata(package.built("debug/in_builds"));
+        program.and_then(|it| it.modified()).expect("a program")
+    };
+    assert_eq!(run(), run(), "built again");
+    let written = fs::read_dir(&traces).expect("a folder").count();
+    assert_eq!(written, 2, "traces");
+    let mut tool = Command::new(fdr_tests::tool());
+    let tool = tool.arg("report").current_dir(package.folder());
+    let output = tool.env("CARGO_TARGET_DIR", package.built(".")).output();
+    let output = output.expect("fdr runs");
+    assert!(
+        text_of(&output).contains("in_builds::sum"),
+        "{}",
+        text_of(&output)
+    );
 }
 
 /// What `cargo fdr instrument` makes of a package.

@@ -1,0 +1,49 @@
+//! What cargo does with this process. It says so in the environment.
+
+use core::ffi::CStr;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::sys::process::variable;
+
+fn has(name: &CStr) -> bool {
+    variable(name).is_some()
+}
+
+/// Whether cargo has this process build or check a program: it is the compiler with a traced procedural macro, a build script,
+/// or an example of the documentation. `FDR=1 cargo run` is about the program alone.
+pub(super) fn is_part_of_a_build() -> bool {
+    let program = std::env::current_exe().unwrap_or_default();
+    let name = program.file_name().and_then(OsStr::to_str);
+    match name.unwrap_or_default() {
+        "rustc" | "rustdoc" | "clippy-driver" => has(c"CARGO"),
+        "rust_out" => {
+            let folder = program.parent().and_then(Path::file_name);
+            let folder = folder.and_then(OsStr::to_str).unwrap_or_default();
+            folder.starts_with("rustdoctest")
+        }
+        // Cargo sets these for a build script only.
+        _ => [c"OUT_DIR", c"NUM_JOBS", c"HOST", c"TARGET", c"RUSTC"]
+            .into_iter()
+            .all(has),
+    }
+}
+
+/// The folder for traces, if one in the folder `start` could make cargo build the program anew. That is so if cargo runs
+/// the program of a package with a build script, in the folder of the package: if the script does not say which files it
+/// reads, each new file in the package makes cargo run it again. `get` gives the variables of the environment.
+pub(super) fn folder_for_traces(
+    get: &dyn Fn(&str) -> Option<OsString>,
+    start: &Path,
+) -> Option<PathBuf> {
+    let package = get("CARGO_MANIFEST_DIR")?;
+    // Cargo sets it for programs of such packages.
+    get("OUT_DIR")?;
+    if !start.starts_with(package) {
+        return None;
+    }
+    let program = std::env::current_exe().ok()?;
+    let mut folders = program.ancestors().skip(1);
+    let target = folders.find(|folder| folder.join("CACHEDIR.TAG").exists())?;
+    Some(target.join("fdr"))
+}
