@@ -1,4 +1,4 @@
-//! Calls a traced function.
+//! Calls a traced function. It does not say which files it reads, so each new file of the package makes cargo run it again.
 
 #[fdr::traced(always)]
 fn sum_below(end: u64) -> u64 {
@@ -6,6 +6,5 @@ fn sum_below(end: u64) -> u64 {
 }
 
 fn main() {
-    println!("cargo::rerun-if-changed=src/build.rs");
     println!("cargo::rustc-env=SUM={}", sum_below(20));
 }
