@@ -110,8 +110,26 @@ fn is_of_the_library(file: &str) -> bool {
     file.starts_with("/rustc/") || file.contains("/lib/rustlib/src/rust/library/")
 }
 
+/// The parts of the crate `fdr` that record. Other parts run the program's own code, such as the locks of `fdr::sync`.
+const RECORDER: [&str; 8] = [
+    "clock",
+    "crash",
+    "dump",
+    "primitive",
+    "recorder",
+    "ring",
+    "shell",
+    "sys",
+];
+
+/// The name without its hash. All functions of the recorder have one name, which says that the time is its own.
 fn demangled(name: &str) -> String {
-    format!("{:#}", rustc_demangle::demangle(name))
+    let name = format!("{:#}", rustc_demangle::demangle(name));
+    let of_crate = name.strip_prefix("fdr::");
+    match of_crate.and_then(|rest| rest.split_once("::")) {
+        Some((part, _)) if RECORDER.contains(&part) => "(recorder)".to_owned(),
+        _ => name,
+    }
 }
 
 #[cfg(test)]
@@ -152,6 +170,22 @@ mod tests {
             place.function.ends_with("symbols::tests::here"),
             "{place:?}"
         );
+    }
+
+    #[test]
+    fn the_recorder_has_one_name() {
+        for (name, wanted) in [
+            (
+                "fdr::recorder::stub::slot_access::SLOT_ACCESS.counted",
+                "(recorder)",
+            ),
+            ("fdr::shell::dumper::run", "(recorder)"),
+            ("fdr::sync::mutex::lock", "fdr::sync::mutex::lock"),
+            ("fdr::private", "fdr::private"),
+            ("app::fdr::ring::turn", "app::fdr::ring::turn"),
+        ] {
+            assert_eq!(demangled(name), wanted);
+        }
     }
 
     #[test]

@@ -194,12 +194,12 @@ pub struct EarlyCall {
 }
 
 impl FunctionTotals {
-    /// The self time of a row. The recorder subtracts what it takes itself, which it knows only on average, so the
-    /// sum of a few calls may have fallen below 0.
-    pub(crate) fn own_of(own: u64, total: u64) -> Ticks {
-        Ticks(match (own as i64) < 0 {
+    /// A sum of self times. The recorder subtracts what it takes itself, which it knows only on average, so the sum of a
+    /// few calls may have fallen below 0.
+    pub(crate) fn own_of(sum: u64) -> Ticks {
+        Ticks(match (sum as i64) < 0 {
             true => 0,
-            false => own.min(total),
+            false => sum,
         })
     }
 
@@ -304,6 +304,12 @@ mod tests {
         assert_eq!(sum, of(7, 500, &[(0, 1), (2, 5), (18, 1)]));
         assert_eq!(sum.quantile(100), Some(Ticks(500)));
         assert_eq!(FunctionTotals::default().quantile(50), None);
+    }
+
+    #[test]
+    fn a_sum_of_self_times_is_never_below_zero() {
+        assert_eq!(FunctionTotals::own_of(7), Ticks(7));
+        assert_eq!(FunctionTotals::own_of(0_u64.wrapping_sub(7)), Ticks(0));
     }
 
     fn only(totals: FunctionTotals) -> Figures {

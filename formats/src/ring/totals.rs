@@ -93,7 +93,7 @@ fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
         calls,
         untimed,
         total: Ticks(total),
-        own: FunctionTotals::own_of(own, total),
+        own: FunctionTotals::own_of(own).min(Ticks(total)),
         longest: Ticks(longest),
         lengths: list,
         nests,

@@ -24,7 +24,7 @@ pub(super) fn totals(mut fields: Fields<'_>) -> Option<Payload> {
             calls,
             untimed,
             total: Ticks(total),
-            own: FunctionTotals::own_of(own, total),
+            own: FunctionTotals::own_of(own),
             longest: Ticks(longest),
             lengths: Vec::new(),
             nests: false,
