@@ -52,7 +52,7 @@
 //! | `shell` | the only room that may use all of std: configuration, dumper thread, calibration, streams |
 //! | `dynamic` | sites that are made at run time, for the crate `fdr-tracing` |
 //! | `load` | the function that the loader calls before `main` |
-#![cfg_attr(not(all(feature = "record", target_os = "linux")), forbid(unsafe_code))]
+#![cfg_attr(not(feature = "record"), forbid(unsafe_code))]
 
 pub use fdr_macros::traced;
 
@@ -69,7 +69,7 @@ mod dump;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod events;
 // Miri, which runs the tests, calls such functions and has no stand-in for what the linker adds.
-#[cfg(all(feature = "record", target_os = "linux", not(all(miri, test))))]
+#[cfg(all(feature = "record", not(target_family = "wasm"), not(all(miri, test))))]
 mod load;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod messages;

@@ -127,7 +127,7 @@ pub fn enable() -> Result<usize, Error> {
 
 /// Prints once that this system has no recorder, if the environment asks for one. If the program's author compiled the
 /// recorder out, no line is printed.
-fn print_no_recorder() {
+pub(crate) fn print_no_recorder() {
     #[cfg(feature = "record")]
     {
         use core::sync::atomic::{AtomicBool, Ordering};
@@ -135,7 +135,9 @@ fn print_no_recorder() {
         static PRINTED: AtomicBool = AtomicBool::new(false);
         let is_requested = std::env::var_os("FDR").is_some_and(|filter| !filter.is_empty());
         if is_requested && !PRINTED.swap(true, Ordering::Relaxed) {
-            eprintln!("fdr: the recorder is for Linux: nothing is recorded on this system");
+            let line = "fdr: the recorder is for Linux: nothing is recorded on this system";
+            // A program without stderr goes without the line.
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
     }
 }
