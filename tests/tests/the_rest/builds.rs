@@ -214,7 +214,7 @@ fn next_version() -> Package {
         let text_of = match line.split_once(".workspace = true") {
             Some(("version", _)) => "version = \"0.2.0\"".to_owned(),
             Some(("edition", _)) => "edition = \"2024\"".to_owned(),
-            Some(("license", _)) => continue,
+            Some(("license" | "repository", _)) => continue,
             Some(("fdr-macros", _)) => own("macros", "fdr-macros", false),
             _ if line.starts_with("fdr-formats = { workspace = true, optional") => {
                 own("formats", "fdr-formats", true)
