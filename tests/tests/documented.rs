@@ -124,6 +124,8 @@ impl Stage {
         let path = std::env::var("PATH").unwrap_or_default();
         let script = self.adapted(command);
         let shell = Program::new("sh", &self.folder).args(&["-c", &script]);
+        // By default, a busy machine may be a reason to record no states.
+        let shell = shell.set("FDR_SCHED=1");
         let outcome = shell.env("PATH", format!("{bin}:{path}")).run();
         let is_well = outcome.status.success();
         assert!(is_well, "{page}: {script}: {outcome:#?}");
