@@ -2,6 +2,7 @@
 
 use core::ffi::CStr;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::sys::process::variable;
@@ -39,11 +40,18 @@ pub(super) fn folder_for_traces(
     let package = get("CARGO_MANIFEST_DIR")?;
     // Cargo sets it for programs of such packages.
     get("OUT_DIR")?;
-    if !start.starts_with(package) {
+    let below = start.as_os_str().as_bytes();
+    let below = below.strip_prefix(package.as_bytes())?;
+    if below.first().is_some_and(|&byte| byte != b'/') {
         return None;
     }
-    let program = std::env::current_exe().ok()?;
-    let mut folders = program.ancestors().skip(1);
-    let target = folders.find(|folder| folder.join("CACHEDIR.TAG").exists())?;
-    Some(target.join("fdr"))
+    let mut folder = std::env::current_exe().ok()?;
+    // Cargo marks its target folder so.
+    while folder.pop() {
+        if folder.join("CACHEDIR.TAG").exists() {
+            folder.push("fdr");
+            return Some(folder);
+        }
+    }
+    None
 }

@@ -50,18 +50,31 @@ impl Sums {
     }
 }
 
-/// Gives the totals of each thread, and those of ended threads.
+/// Gives the totals of each thread, and those of ended threads. `known`: only the totals of owners that are not there.
 #[inline(never)]
-fn each(ring: &Ring, give: &mut dyn FnMut(&Totals)) {
-    let owned = ring.owned_slots().filter_map(|slot| ring.totals_of(slot));
-    owned.chain(ring.totals_of_ended()).for_each(give);
+fn each(ring: &Ring, known: Option<&[u64]>, give: &mut dyn FnMut(&Totals)) {
+    for slot in ring.owned_slots() {
+        let generation = slot.generation.load(Ordering::Acquire);
+        let owner = known.and_then(|known| known.get(ring.index_of(slot)?));
+        if let Some(totals) = ring.totals_of(slot).filter(|_| owner != Some(&generation)) {
+            give(totals);
+        }
+    }
+    if let Some(totals) = ring.totals_of_ended().filter(|_| known.is_none()) {
+        give(totals);
+    }
 }
 
 /// The calls of those functions. A call of at least `long` ticks is long. `None`: the times are not needed. To find the
-/// long calls of a row takes thirty cache lines.
-pub(super) fn sums(ring: &Ring, ids: &[u32], long: Option<u64>) -> Vec<Sums> {
+/// long calls of a row takes thirty cache lines. `known`: only the calls of owners that are not there.
+pub(super) fn sums(
+    ring: &Ring,
+    ids: &[u32],
+    long: Option<u64>,
+    known: Option<&[u64]>,
+) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); ids.len()];
-    each(ring, &mut |totals| {
+    each(ring, known, &mut |totals| {
         for (sum, &id) in sums.iter_mut().zip(ids) {
             let Some(row) = totals::own_row_of(totals, id) else {
                 continue;
@@ -96,25 +109,9 @@ pub(super) fn owners(ring: &Ring) -> Vec<u64> {
     owners
 }
 
-/// The calls without a time of those functions, by owners that are not in `before`.
-pub(super) fn counted_by_newcomers(ring: &Ring, ids: &[u32], before: &[u64]) -> Vec<u64> {
-    let mut sums = vec![0; ids.len()];
-    for slot in ring.owned_slots() {
-        let generation = slot.generation.load(Ordering::Acquire);
-        let known = ring.index_of(slot).and_then(|index| before.get(index));
-        let Some(totals) = ring.totals_of(slot).filter(|_| known != Some(&generation)) else {
-            continue;
-        };
-        for (sum, &id) in sums.iter_mut().zip(ids) {
-            *sum += totals::own_row_of(totals, id).map_or(0, |row| totals::calls(row).2);
-        }
-    }
-    sums
-}
-
 /// Gives each row of each thread: a function's id, its calls with a time, and those without.
 pub(super) fn each_calls(ring: &Ring, give: &mut dyn FnMut(u32, u64, u64)) {
-    each(ring, &mut |totals| {
+    each(ring, None, &mut |totals| {
         for (id, calls, counted) in totals::rows(totals).map(totals::calls) {
             give(id, calls, counted);
         }
@@ -123,6 +120,6 @@ pub(super) fn each_calls(ring: &Ring, give: &mut dyn FnMut(u32, u64, u64)) {
 
 /// Whether more than one in `part` of the function's timed calls took that long.
 pub(super) fn is_often_long(ring: &Ring, id: u32, ticks: u64, part: u64) -> bool {
-    let all = sums(ring, &[id], Some(ticks));
+    let all = sums(ring, &[id], Some(ticks), None);
     all.iter().any(|sums| sums.long_calls > sums.calls / part)
 }

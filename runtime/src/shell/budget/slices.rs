@@ -251,7 +251,7 @@ impl Slices {
             }
         }
         raw::sleep_ns(WARM_UP_NS);
-        let before = rows::sums(ring, &ids, self.long_if(level));
+        let before = rows::sums(ring, &ids, self.long_if(level), None);
         let began = threads_clock.read(ring);
         self.due_ns = clock::monotonic_raw_ns() + takes_ns;
         self.now = Some(Slice {
@@ -305,8 +305,8 @@ impl Slices {
         for (calls, _) in &slice.threads {
             open_calls::set_beside(calls, None);
         }
-        let now = rows::sums(ring, &slice.ids, self.long_if(slice.level));
-        let newcomers = rows::counted_by_newcomers(ring, &slice.ids, &slice.owners);
+        let now = rows::sums(ring, &slice.ids, self.long_if(slice.level), None);
+        let newcomers = rows::sums(ring, &slice.ids, None, Some(&slice.owners));
         let used = ended.since(slice.began);
         let used_ns = used.with_slot.max(1) as f64;
         let mut counted = 0;
@@ -320,7 +320,7 @@ impl Slices {
             self.learn_cost(functions, slice, &now, used_ns);
         }
         let shown = slice.before.iter().zip(&now).zip(newcomers);
-        for (&id, ((before, now), by_newcomers)) in slice.ids.iter().zip(shown) {
+        for (&id, ((before, now), newcomers)) in slice.ids.iter().zip(shown) {
             let Some(estimate) = estimate_of(functions, id) else {
                 continue;
             };
@@ -332,7 +332,7 @@ impl Slices {
                         calls: shown.counted,
                         cpu_ns,
                         unsure_ns,
-                        by_newcomers,
+                        by_newcomers: newcomers.counted,
                         without_slot_ns: used.without_slot as f64,
                     });
                 }
