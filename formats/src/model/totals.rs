@@ -148,9 +148,10 @@ pub fn figures(
             FunctionId(0) => 0.0,
             _ => taken(totals),
         };
-        // A share that comes from few samples has a large error. A part that could not be subtracted counts as error.
+        // A share that comes from few samples has a large error. So has a time that was scaled down, because the parts
+        // that recording added to each function's time differ.
         let of_samples = given / (around(totals).max(1) as f64).sqrt();
-        let unfit = more.own.0 as f64 * (1.0 - fits);
+        let unfit = scale(more.own) * (1.0 - fits);
         let error = root_of_squares(&[scale(more.own_error), of_samples, unfit]);
         let own = (totals.own.0 as f64 + scale(more.own) - given).max(0.0);
         let figures = Figures {
@@ -390,6 +391,6 @@ mod tests {
     fn no_estimate_is_more_than_its_callers_have() {
         let [caller, called] = with_caller(6_000, 9, 0);
         assert_eq!((caller.own, called.own), (Ticks(0), Ticks(1_010)));
-        assert_eq!(called.own_error, Ticks(5_000));
+        assert_eq!(called.own_error, Ticks(833));
     }
 }

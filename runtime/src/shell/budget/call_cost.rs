@@ -4,13 +4,10 @@
 //! a program whose calls are all timed. Each program has its own number. It follows from how much CPU time the program
 //! needs for a call in slices of timing, and how much without them.
 
-/// What timing a call takes, in ticks. One part is in the call's own time. The other part is in its caller's.
+/// What timing a call takes, in ticks. One half is in the call's own time, and the other half in its caller's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CallCost {
-    inside: f64,
-    outside: f64,
-    /// The ticks of a clock read, which is the least of each part.
-    read: f64,
+    ticks: f64,
     /// The cost where all calls are timed.
     usual: f64,
     /// The part of the last slice that the program needed for its own work.
@@ -25,8 +22,6 @@ pub(super) struct TimingSlice {
     pub(super) ticks: f64,
     /// The CPU time that the program needs for a call while no slice is under way.
     pub(super) ticks_per_call: f64,
-    /// The least mean self time of a function.
-    pub(super) least_own: Option<f64>,
 }
 
 /// A slice with fewer calls tells little.
@@ -46,46 +41,35 @@ const UNSURE: f64 = 0.125;
 
 // `f64::clamp` can panic with these numbers. The code that prints them would be 30 kB in each traced program.
 impl CallCost {
-    /// `read`, `around`: the ticks of a clock read, and of the recorder's other work for a call.
-    pub(super) fn new(read: f64, around: f64) -> CallCost {
+    /// `usual`: the cost where all calls are timed.
+    pub(super) fn new(usual: f64) -> CallCost {
         CallCost {
-            inside: read,
-            outside: read + around,
-            read,
-            usual: 2.0 * read + around,
+            ticks: usual,
+            usual,
             own_part: 1.0,
         }
     }
 
-    /// What is subtracted from a call's own time, in ticks.
-    pub(super) fn inside(&self) -> f64 {
-        SUBTRACTED * self.inside
-    }
-
-    /// What is subtracted from the time of the call's caller, in ticks.
-    pub(super) fn outside(&self) -> u64 {
-        (SUBTRACTED * self.outside) as u64
+    /// What is subtracted from a call's own time, and as much from its caller's, in ticks.
+    pub(super) fn subtracted(&self) -> f64 {
+        SUBTRACTED / 2.0 * self.ticks
     }
 
     /// The uncertainty of the cost of a call, in ticks.
     pub(super) fn unsure(&self) -> f64 {
-        UNSURE * (self.inside + self.outside)
+        UNSURE * self.ticks
     }
 
-    #[inline(never)]
     pub(super) fn learn(&mut self, slice: &TimingSlice) {
         if slice.calls < MIN_CALLS {
             return;
         }
-        let measured = slice.ticks / slice.calls as f64 - slice.ticks_per_call;
-        let measured = measured.max(self.usual / 2.0).min(self.usual * MAX_TIMES);
-        let before = self.inside + self.outside;
-        let cost = before + (measured - before) * WEIGHT;
-        let shortest = slice.least_own.unwrap_or(self.inside);
-        let inside = self.inside + (shortest - self.inside) * WEIGHT;
-        self.inside = inside.min(cost - self.read).max(self.read);
-        self.outside = (cost - self.inside).max(0.0);
-        let own = (slice.ticks - slice.calls as f64 * cost).max(slice.ticks * MIN_OWN_PART);
+        let calls = slice.calls as f64;
+        let measured = slice.ticks / calls - slice.ticks_per_call;
+        let least = self.usual / 2.0;
+        let measured = measured.min(self.usual * MAX_TIMES).max(least);
+        self.ticks += (measured - self.ticks) * WEIGHT;
+        let own = (slice.ticks - calls * self.ticks).max(slice.ticks * MIN_OWN_PART);
         self.own_part = own / slice.ticks.max(1.0);
     }
 }
@@ -96,19 +80,17 @@ mod tests {
 
     #[test]
     fn the_cost_of_a_call_is_learned() {
-        let mut cost = CallCost::new(50.0, 30.0);
+        let mut cost = CallCost::new(130.0);
         // A call takes 20 ticks of its own. In slices it takes 220.
         let slice = TimingSlice {
             calls: 1_000,
             ticks: 220_000.0,
             ticks_per_call: 20.0,
-            least_own: Some(75.0),
         };
         for _ in 0..40 {
             cost.learn(&slice);
         }
-        assert!((cost.inside - 75.0).abs() < 0.1, "{cost:?}");
-        assert!((cost.outside - 125.0).abs() < 0.1, "{cost:?}");
+        assert!((cost.subtracted() - 70.0).abs() < 0.1, "{cost:?}");
         assert!((cost.own_part - 20.0 / 220.0).abs() < 0.001, "{cost:?}");
         let known = cost;
         cost.learn(&TimingSlice {
@@ -120,24 +102,16 @@ mod tests {
 
     #[test]
     fn odd_slices_keep_it_within_bounds() {
-        let slice = |ticks, ticks_per_call, least_own| TimingSlice {
-            calls: 1_000,
-            ticks,
-            ticks_per_call,
-            least_own,
-        };
-        for odd in [
-            slice(0.0, 1e9, None),
-            slice(1e12, 0.0, Some(1e9)),
-            slice(1e5, 0.0, Some(0.0)),
-        ] {
-            let mut cost = CallCost::new(50.0, 30.0);
+        for (ticks, ticks_per_call) in [(0.0, 1e9), (1e12, 0.0), (1e5, 0.0)] {
+            let mut cost = CallCost::new(130.0);
             for _ in 0..40 {
-                cost.learn(&odd);
+                cost.learn(&TimingSlice {
+                    calls: 1_000,
+                    ticks,
+                    ticks_per_call,
+                });
             }
-            let sum = cost.inside + cost.outside;
-            assert!((64.9..1_040.1).contains(&sum), "{cost:?}");
-            assert!(cost.inside >= 50.0 && cost.outside >= 0.0, "{cost:?}");
+            assert!((64.9..1_040.1).contains(&cost.ticks), "{cost:?}");
             assert!((0.0..=1.0).contains(&cost.own_part), "{cost:?}");
         }
     }

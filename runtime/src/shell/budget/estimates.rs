@@ -180,7 +180,7 @@ impl FunctionEstimate {
             return;
         };
         let calls_inside = (total - own).max(0.0) * cost.own_part;
-        let own = (own - cost.inside()).max(0.0);
+        let own = (own - cost.subtracted()).max(0.0);
         let stands_for = (self.counted as f64 + self.missed - self.sampled).max(0.0);
         // The first slice has no earlier slice to differ from. Its variance is that of an exponential distribution.
         let variance = match self.mean {
@@ -384,7 +384,7 @@ mod tests {
             ..Sums::default()
         };
         // 1,000 further calls, and ten that show 30 ticks each, of which 20 are subtracted.
-        let cost = CallCost::new(20.0 / 0.7, 0.0);
+        let cost = CallCost::new(40.0 / 0.7);
         estimate.note_times(slice(10, 300), 1_100, &cost);
         let stored = estimate.stored(at(0, 0));
         assert_eq!((stored.own, stored.total), (Ticks(10_000), Ticks(40_000)));

@@ -82,17 +82,17 @@ impl Budget {
         let (share, takes_all) = state.config.budget()?;
         // The child of a fork inherits the levels of its parent, but no estimates.
         table.lock().time_all();
-        let read_ns = read_ns(kind);
+        let timed_ns = 2 * read_ns(kind) + AROUND_NS;
         Some(Budget {
             table,
             costs: Costs {
                 share,
                 takes_all,
-                timed_ns: 2 * read_ns + AROUND_NS,
+                timed_ns,
             },
             kind,
             functions: Vec::new(),
-            slices: Slices::new(share, read_ns, ticks_per_second, now_ns),
+            slices: Slices::new(share, timed_ns, ticks_per_second, now_ns),
             looked_ns: now_ns,
             cpu_ns: clock::process_cpu_ns(),
             own_cpu_ns: clock::thread_cpu_ns(),

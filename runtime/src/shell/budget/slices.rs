@@ -8,7 +8,7 @@ use super::call_cost::{CallCost, TimingSlice};
 use super::decide::{COUNTED_NS, Function};
 use super::estimates::CountingSlice;
 use super::rows::{self, Sums};
-use super::{AROUND_NS, CpuTimes, ThreadsClock};
+use super::{CpuTimes, ThreadsClock};
 use crate::clock;
 use crate::ring::Ring;
 use crate::ring::layout::OpenCalls;
@@ -39,8 +39,6 @@ const EIGHTHS_OF_COUNTING: u64 = 3;
 const PART_OF_WORK: u64 = 50;
 /// The CPU time that the kernel takes to put the dumper to sleep and to wake it, for a slice, ns.
 const WAKE_NS: u64 = 30_000;
-/// The mean self time of fewer calls tells little.
-const MIN_CALLS: u64 = 64;
 /// A call that takes longer is worth its records, ns.
 const LONG_NS: u64 = 100_000;
 
@@ -110,11 +108,10 @@ pub(super) struct Slices {
 }
 
 impl Slices {
-    /// `read_ns`: how long a clock read takes.
-    pub(super) fn new(share: u64, read_ns: u64, ticks_per_second: u64, now_ns: u64) -> Slices {
+    /// `timed_ns`: the cost of a timed call.
+    pub(super) fn new(share: u64, timed_ns: u64, ticks_per_second: u64, now_ns: u64) -> Slices {
         let long = u128::from(ticks_per_second) * u128::from(LONG_NS) / 1_000_000_000;
         let ticks_per_ns = ticks_per_second as f64 / 1e9;
-        let [read, around] = [read_ns, AROUND_NS].map(|ns| ns as f64 * ticks_per_ns);
         Slices {
             now: None,
             due_ns: u64::MAX,
@@ -122,7 +119,7 @@ impl Slices {
             work_ns: 0,
             next: 0,
             share,
-            cost: CallCost::new(read, around),
+            cost: CallCost::new(timed_ns as f64 * ticks_per_ns),
             ticks_per_ns,
             long_ticks: long as u64,
             outside: 0,
@@ -240,7 +237,7 @@ impl Slices {
             false => Vec::new(),
         };
         for (calls, _) in &threads {
-            open_calls::set_beside(calls, Some(self.cost.outside()));
+            open_calls::set_beside(calls, Some(self.cost.subtracted() as u64));
         }
         let owners = rows::owners(ring);
         table.lock().set_slice(&ids, Some(level));
@@ -352,21 +349,16 @@ impl Slices {
         now: &[Sums],
         used_ns: f64,
     ) {
-        let (mut calls, mut calls_per_ns, mut least_own) = (0, 0.0, f64::INFINITY);
+        let (mut calls, mut calls_per_ns) = (0, 0.0);
         for (&id, (now, before)) in slice.ids.iter().zip(now.iter().zip(&slice.before)) {
-            let shown = now.since(*before);
-            calls += shown.calls;
+            calls += now.calls.saturating_sub(before.calls);
             calls_per_ns += estimate_of(functions, id).map_or(0.0, |estimate| estimate.rate());
-            if let Some((_, own)) = shown.means_of_short().filter(|_| shown.calls >= MIN_CALLS) {
-                least_own = least_own.min(own);
-            }
         }
         if calls_per_ns > 0.0 {
             self.cost.learn(&TimingSlice {
                 calls,
                 ticks: used_ns * self.ticks_per_ns,
                 ticks_per_call: self.ticks_per_ns / calls_per_ns,
-                least_own: Some(least_own).filter(|own| own.is_finite()),
             });
         }
     }
