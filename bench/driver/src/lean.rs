@@ -225,13 +225,15 @@ impl Lean {
     }
 }
 
-/// A cold build.
+/// A cold build. The bytes do not depend on where the sources are.
 fn build(package: &Path, (options, folder): (&[&str], &str)) -> Result<Built> {
     let target = package.join("target").join(folder);
     remove(&target);
     let sh = shell_in(package)?;
     let cargo = measured(&sh)?.args(["cargo", "build", "--offline"]);
+    let paths = format!("--remap-path-prefix={}=", root().display());
     let build = cargo.args(options).env("CARGO_TARGET_DIR", &target);
+    let build = build.env("CARGO_ENCODED_RUSTFLAGS", paths);
     let (_, said) = output(build)?;
     let crates = said
         .lines()
