@@ -89,7 +89,7 @@ fn frame(loader: &Loader, address: u64) -> Option<CodeLocation> {
                 .as_ref()
                 .is_some_and(|(file, _)| !is_of_the_library(file));
             last = Some(CodeLocation {
-                function: demangled(&raw),
+                function: function_name(&raw),
                 line,
             });
             if is_own {
@@ -100,7 +100,7 @@ fn frame(loader: &Loader, address: u64) -> Option<CodeLocation> {
     last.or_else(|| {
         let symbol = loader.find_symbol(address)?;
         Some(CodeLocation {
-            function: demangled(symbol),
+            function: function_name(symbol),
             line: None,
         })
     })
@@ -110,7 +110,7 @@ fn is_of_the_library(file: &str) -> bool {
     file.starts_with("/rustc/") || file.contains("/lib/rustlib/src/rust/library/")
 }
 
-/// The parts of the crate `fdr` that record. Other parts run the program's own code, such as the locks of `fdr::sync`.
+/// The rooms of the crate `fdr` that record. Others run the program's own code, as the locks of `fdr::sync` do.
 const RECORDER: [&str; 8] = [
     "clock",
     "crash",
@@ -122,9 +122,9 @@ const RECORDER: [&str; 8] = [
     "sys",
 ];
 
-/// The name without its hash. All functions of the recorder have one name, which says that the time is its own.
-fn demangled(name: &str) -> String {
-    let name = format!("{:#}", rustc_demangle::demangle(name));
+/// The name of a symbol without its hash. All functions of the recorder have one name.
+fn function_name(symbol: &str) -> String {
+    let name = format!("{:#}", rustc_demangle::demangle(symbol));
     let of_crate = name.strip_prefix("fdr::");
     match of_crate.and_then(|rest| rest.split_once("::")) {
         Some((part, _)) if RECORDER.contains(&part) => "(recorder)".to_owned(),
@@ -184,7 +184,7 @@ mod tests {
             ("fdr::private", "fdr::private"),
             ("app::fdr::ring::turn", "app::fdr::ring::turn"),
         ] {
-            assert_eq!(demangled(name), wanted);
+            assert_eq!(function_name(name), wanted);
         }
     }
 

@@ -1,5 +1,4 @@
-//! `fdr` without a command: the newest traces of the current folder, the programs that record here, and what to do
-//! with them.
+//! `fdr` without a command: the newest traces here, the programs that record here, and what to do with them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

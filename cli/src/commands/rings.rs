@@ -146,7 +146,7 @@ fn folders(options: &Options) -> Vec<PathBuf> {
     }
 }
 
-/// Where rings are unless the user says where: here, and where `FDR_DIR` says.
+/// Where rings are unless the user says where: here, where `cargo run` may put them, and where `FDR_DIR` says.
 pub(super) fn default_folders() -> Vec<PathBuf> {
     let mut folders = vec![PathBuf::from(".")];
     folders.extend(input::cargo_folder());

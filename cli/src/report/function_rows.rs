@@ -123,8 +123,8 @@ fn sort_value(key: Key, row: &Row) -> Option<(u64, u64)> {
     number.map(|number| (number, 0))
 }
 
-/// A time, less its error if that is over a quarter of it. So such a row leads a table only if even that leads. Equal
-/// ones are in the order of their times.
+/// A time, less its error if the error is over a quarter of the time. The second number is the time, which decides between
+/// equal ones.
 fn certain(ns: u64, error_ns: Option<u64>) -> (u64, u64) {
     let error_ns = error_ns.unwrap_or(0);
     match error_ns > ns / 4 {

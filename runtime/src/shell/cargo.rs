@@ -11,8 +11,8 @@ fn has(name: &CStr) -> bool {
     variable(name).is_some()
 }
 
-/// Whether cargo has this process build or check a program: it is the compiler with a traced procedural macro, a build script,
-/// or an example of the documentation. `FDR=1 cargo run` is about the program alone.
+/// Whether cargo has this process build or check a program: it is the compiler with a traced procedural macro, a build
+/// script, or an example of the documentation. `FDR=1 cargo run` is about the program alone.
 pub(super) fn is_part_of_a_build() -> bool {
     let program = std::env::current_exe().unwrap_or_default();
     let name = program.file_name().and_then(OsStr::to_str);
@@ -30,9 +30,9 @@ pub(super) fn is_part_of_a_build() -> bool {
     }
 }
 
-/// The folder for traces, if one in the folder `start` could make cargo build the program anew. That is so if cargo runs
-/// the program of a package with a build script, in the folder of the package: if the script does not say which files it
-/// reads, each new file in the package makes cargo run it again. `get` gives the variables of the environment.
+/// The folder for traces, if a trace in the folder `start` could make cargo build the program anew. That is so where cargo
+/// runs the program of a package with a build script, in the folder of the package. A script that does not say which
+/// files it reads is run again for each new file of the package. `get` gives the variables of the environment.
 pub(super) fn folder_for_traces(
     get: &dyn Fn(&str) -> Option<OsString>,
     start: &Path,

@@ -29,12 +29,12 @@ const MIN_CALLS: u64 = 200;
 /// Each slice has this weight in the mean.
 const WEIGHT: f64 = 0.25;
 /// The cost is at most this many times the usual one.
-const MAX_TIMES: f64 = 8.0;
+const MAX_FACTOR: f64 = 8.0;
 /// The program's own work is at least this part of a slice.
 const MIN_OWN_PART: f64 = 0.05;
-/// The part of the cost that is subtracted from times. Functions differ, and a call may be much shorter than its cost.
-/// So if all of the cost was subtracted, nothing would be left of some functions, and the caller of all of them would
-/// have the rest. What is subtracted too little, readers scale down, because they know the time of that caller.
+/// The part of the cost that is subtracted from times. The cost differs from function to function, and a call may be much
+/// shorter than its cost. If all of the mean cost was subtracted, nothing would be left of some functions. Readers scale
+/// the times down until their sum is what the callers measured.
 const SUBTRACTED: f64 = 0.7;
 /// How far the cost of a call may be off, as a part of it.
 const UNSURE: f64 = 0.125;
@@ -67,7 +67,7 @@ impl CallCost {
         let calls = slice.calls as f64;
         let measured = slice.ticks / calls - slice.ticks_per_call;
         let least = self.usual / 2.0;
-        let measured = measured.min(self.usual * MAX_TIMES).max(least);
+        let measured = measured.min(self.usual * MAX_FACTOR).max(least);
         self.ticks += (measured - self.ticks) * WEIGHT;
         let own = (slice.ticks - calls * self.ticks).max(slice.ticks * MIN_OWN_PART);
         self.own_part = own / slice.ticks.max(1.0);
