@@ -2,6 +2,7 @@
 //! and run on aarch64 under emulation. Traced programs are checked for systems without a recorder. The old compiler and
 //! all standard libraries come from rustup.
 
+use std::env::consts::ARCH;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,7 @@ pub(crate) const IN_USE: &[&str] = &[];
 const LIBRARIES: &str = "lib/rustlib";
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
+const AARCH64_MUSL: &str = "aarch64-unknown-linux-musl";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64";
 /// What a trace of that architecture calls its clock.
@@ -215,8 +217,7 @@ fn portable_program() -> Result<PathBuf> {
 /// The recorder's tests, and programs, with musl as their C library, which is linked into them.
 fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
-    let arch = std::env::consts::ARCH;
-    let musl = &format!("{arch}-unknown-linux-musl");
+    let musl = &format!("{ARCH}-unknown-linux-musl");
     if is_missing(skips, "musl", add_target(musl, IN_USE, install))? {
         return Ok(tally);
     }
@@ -237,7 +238,7 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
         tally.add(suites(build(suite, ""), &mut std::io::stdout())?);
     }
     // Where the compiler has LLVM's linker for C compilers.
-    let host = format!("{arch}-unknown-linux-gnu/bin/gcc-ld");
+    let host = format!("{ARCH}-unknown-linux-gnu/bin/gcc-ld");
     let lld = libraries.join(host);
     let lld = format!("-C link-arg=-B{} -C link-arg=-fuse-ld=lld", lld.display());
     for linker in ["", &lld] {
@@ -269,18 +270,67 @@ fn examples() -> impl Iterator<Item = &'static str> {
         .flat_map(|(program, _)| ["--example", program])
 }
 
-/// A shell whose cargo uses the old compiler. Programs for aarch64 are static: with the dynamic C library this emulator
-/// hangs in the first thread of any program.
+/// A shell whose cargo uses the old compiler.
 fn old_compiler() -> Result<Shell> {
     let sh = shell()?;
     sh.set_var("RUSTC", sysroot(OLD)?.join("bin/rustc"));
     sh.set_var("CARGO_TARGET_DIR", built()?);
-    let of_target = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
-    sh.set_var(format!("{of_target}_LINKER"), LINKER);
-    sh.set_var(format!("{of_target}_RUNNER"), EMULATOR);
-    let flags = "-C target-feature=+crt-static";
-    sh.set_var(format!("{of_target}_RUSTFLAGS"), flags);
+    for (name, value) in for_aarch64() {
+        sh.set_var(name, value);
+    }
     Ok(sh)
+}
+
+/// The variables with which cargo builds and runs programs for aarch64. They are static: with the dynamic C library this
+/// emulator hangs in the first thread of any program.
+fn for_aarch64() -> impl Iterator<Item = (String, &'static str)> {
+    [AARCH64, AARCH64_MUSL].into_iter().flat_map(|target| {
+        let target = target.to_uppercase().replace('-', "_");
+        [
+            ("LINKER", LINKER),
+            ("RUNNER", EMULATOR),
+            ("RUSTFLAGS", "-C target-feature=+crt-static"),
+        ]
+        .map(|(what, value)| (format!("CARGO_TARGET_{target}_{what}"), value))
+    })
+}
+
+/// Has cargo's command build those programs for a target. Returns a folder that has each, or a script that runs it under
+/// the emulator, if it is for another processor.
+///
+/// # Errors
+///
+/// If the target's standard library or linker can't be had, or a program can't be built.
+pub(crate) fn build_for(
+    target: &str,
+    profile: &str,
+    build: Cmd<'_>,
+    programs: &[&str],
+) -> Result<PathBuf> {
+    add_target(target, IN_USE, true)?;
+    let build = build
+        .envs(for_aarch64())
+        .env("CARGO_TARGET_DIR", built()?)
+        .args(["--target", target]);
+    run_command(build)?;
+    let folder = built()?.join(target).join(profile);
+    if target.starts_with(ARCH) {
+        return Ok(folder);
+    }
+    let emulated = folder.join("emulated").join(profile);
+    let error = |error: xshell::Error| error.to_string();
+    let sh = shell()?;
+    for name in programs {
+        let program = folder.join(name);
+        let text = format!(
+            "#!/bin/sh\nexec {EMULATOR} '{}' \"$@\"\n",
+            program.display()
+        );
+        let script = emulated.join(name);
+        sh.write_file(&script, text).map_err(error)?;
+        output(cmd!(sh, "chmod +x {script}"))?;
+    }
+    Ok(emulated)
 }
 
 /// Runs an example that records; its trace must be whole. Gives what `fdr info` says of it.

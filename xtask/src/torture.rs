@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::builder::PossibleValuesParser;
 
+use crate::platforms;
 use crate::test::{Tally, once};
 use xshell::cmd;
 use xtask::Result;
@@ -47,8 +48,8 @@ const CASES: [Case; 8] = [
     ),
 ];
 
-/// The driver, and the programs that it drives.
-const PROGRAMS: [&str; 3] = ["torture", "torture_victim", "steadfast"];
+/// The programs that the driver `torture` drives.
+const DRIVEN: [&str; 2] = ["torture_victim", "steadfast"];
 
 const fn case(name: &'static str, what: &'static str, long: u64, short: u64, share: u32) -> Case {
     Case {
@@ -86,6 +87,10 @@ pub(crate) struct Options {
     /// Builds with optimizations
     #[arg(long)]
     release: bool,
+    /// What the tortured programs are built for, such as x86_64-unknown-linux-musl. Those for aarch64 run under
+    /// qemu-aarch64
+    #[arg(long, value_name = "TARGET")]
+    target: Option<String>,
     /// Where a case writes what it could not do here.
     #[arg(skip)]
     skips: Option<PathBuf>,
@@ -170,18 +175,27 @@ pub(crate) fn short(skips: &Path) -> Result<Tally> {
 fn torture(options: &Options) -> Result<Tally> {
     let profile = if options.release { "release" } else { "debug" };
     let sh = shell()?;
-    let build = if options.release {
-        let programs = PROGRAMS.map(|program| format!("--bin={program}"));
-        let build = cmd!(sh, "cargo build --quiet --release --package fdr-tests");
-        build.args(programs)
-    } else {
-        once(build_tested(&sh))
+    let bins = |programs: &[&str]| {
+        let bins = programs.iter().map(|program| format!("--bin={program}"));
+        let release = options.release.then_some("--release");
+        let build = cmd!(sh, "cargo build --quiet --package fdr-tests {release...}");
+        build.args(bins)
     };
+    let build = match options.release {
+        true => bins(&[&["torture"], &DRIVEN[..]].concat()),
+        false => once(build_tested(&sh)),
+    };
+    let driver = target()?.join(profile);
     run_command(build.env("CARGO_TARGET_DIR", target()?))?;
-    println!("seed {}, {profile} build", options.seed);
+    let programs = match &options.target {
+        Some(target) => platforms::build_for(target, profile, bins(&DRIVEN), &DRIVEN)?,
+        None => driver.clone(),
+    };
+    let built_for = options.target.as_deref().unwrap_or("this system");
+    println!("seed {}, {profile} build for {built_for}", options.seed);
     let mut rows = Vec::new();
     for case in options.chosen() {
-        rows.push((case, one(case, options, profile)?));
+        rows.push((case, one(case, options, &driver, &programs)?));
     }
     print!("\n{}", table(&rows));
     let mut tally = Tally::default();
@@ -194,10 +208,9 @@ fn torture(options: &Options) -> Result<Tally> {
 }
 
 /// Runs a case; its failures are printed as they come.
-fn one(case: &Case, options: &Options, profile: &str) -> Result<Row> {
-    let programs = target()?.join(profile);
+fn one(case: &Case, options: &Options, driver: &Path, programs: &Path) -> Result<Row> {
     let (tries, time) = options.bounds(case);
-    let (sh, driver, name) = (shell()?, programs.join("torture"), case.name);
+    let (sh, driver, name) = (shell()?, driver.join("torture"), case.name);
     let bounds = [
         ("--seed", options.seed),
         ("--tries", tries),
@@ -206,9 +219,13 @@ fn one(case: &Case, options: &Options, profile: &str) -> Result<Row> {
     ];
     let bounds = bounds.map(|(option, value)| [option.to_owned(), value.to_string()]);
     let (bounds, folder) = (bounds.as_flattened(), work_folder("torture")?);
+    let target = options
+        .target
+        .iter()
+        .flat_map(|target| ["--target", target]);
     let driver = cmd!(
         sh,
-        "{driver} {name} {bounds...} --folder {folder} --programs {programs}"
+        "{driver} {name} {bounds...} --folder {folder} --programs {programs} {target...}"
     );
     let skips = options.skips.iter().map(|skips| ("FDR_SKIPS", skips));
     eprintln!("{name}: {}", case.what);

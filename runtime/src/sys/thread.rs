@@ -283,9 +283,8 @@ fn time_after(pause: Duration) -> libc::timespec {
     // SAFETY: `now` is valid for writing.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     let nanos = now.tv_nsec + libc::c_long::from(pause.subsec_nanos() as i32);
-    let more = pause.as_secs() as libc::time_t + (nanos / 1_000_000_000) as libc::time_t;
     libc::timespec {
-        tv_sec: now.tv_sec + more,
+        tv_sec: now.tv_sec + pause.as_secs() as i64 + nanos / 1_000_000_000,
         tv_nsec: nanos % 1_000_000_000,
     }
 }
@@ -300,7 +299,7 @@ pub(crate) fn wake_dumper() {
 pub(crate) fn wait(word: &'static AtomicU32, expected: u32, most: Option<Duration>) {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let time = most.map(|most| libc::timespec {
-        tv_sec: most.as_secs() as libc::time_t,
+        tv_sec: most.as_secs() as i64,
         tv_nsec: libc::c_long::from(most.subsec_nanos() as i32),
     });
     let time = time.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);

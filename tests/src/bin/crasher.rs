@@ -4,7 +4,6 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;
-use std::ffi::CStr;
 use std::fs::File;
 use std::hint::black_box;
 use std::io::{self};
@@ -285,19 +284,16 @@ extern "C" fn mending_handler(_: i32, _: *mut libc::siginfo_t, _: *mut libc::c_v
 
 /// Installs [`mending_handler`] before the recorder is there, if a word of the command line asks for it. A handler that comes
 /// after the recorder's replaces that, and a busy machine decides when the recorder's comes.
-#[cfg(target_env = "gnu")]
-extern "C" fn mends(count: libc::c_int, words: *const *const libc::c_char) {
-    // SAFETY: glibc gives a constructor the words of the command line.
-    let mut words = (0..count as usize).map(|nth| unsafe { CStr::from_ptr(*words.add(nth)) });
-    if words.any(|word| word == c"mend") {
+extern "C" fn mends() {
+    let words = std::fs::read("/proc/self/cmdline").expect("its words");
+    if words.split(|&byte| byte == 0).any(|word| word == b"mend") {
         handle_signal(libc::SIGSEGV, mending_handler);
     }
 }
 
-#[cfg(target_env = "gnu")]
 #[used]
 #[unsafe(link_section = ".init_array.00001")]
-static MENDS: extern "C" fn(libc::c_int, *const *const libc::c_char) = mends;
+static MENDS: extern "C" fn() = mends;
 
 /// Writes where that is forbidden, once.
 fn mended() {

@@ -73,71 +73,82 @@ unsafe impl GlobalAlloc for Watching {
 #[global_allocator]
 static ALLOCATOR: Watching = Watching;
 
-unsafe extern "C" {
-    fn __libc_malloc(size: usize) -> *mut c_void;
-    fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
-    fn __libc_realloc(at: *mut c_void, size: usize) -> *mut c_void;
-    fn __libc_memalign(align: usize, size: usize) -> *mut c_void;
-    fn __libc_free(at: *mut c_void);
-    fn strdup(text: *const c_char) -> *mut c_char;
-}
+/// C's allocator, under the names that glibc calls itself. Another C library's functions have no second names.
+#[cfg(target_env = "gnu")]
+mod glibc {
+    use std::ffi::{c_int, c_void};
 
-/// # Safety
-/// As C's. So are the others.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
-    check("malloc");
-    // SAFETY: glibc's own, under its other name.
-    unsafe { __libc_malloc(size) }
-}
+    use super::{check, check_free};
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
-    check("calloc");
-    // SAFETY: as above.
-    unsafe { __libc_calloc(count, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn realloc(at: *mut c_void, size: usize) -> *mut c_void {
-    check("realloc");
-    // SAFETY: as above.
-    unsafe { __libc_realloc(at, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
-    check("memalign");
-    // SAFETY: as above.
-    unsafe { __libc_memalign(align, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn posix_memalign(at: *mut *mut c_void, align: usize, size: usize) -> c_int {
-    check("posix_memalign");
-    // SAFETY: as above; `at` is the caller's to be written.
-    unsafe {
-        let memory = __libc_memalign(align, size);
-        if memory.is_null() {
-            return libc::ENOMEM;
-        }
-        *at = memory;
+    unsafe extern "C" {
+        fn __libc_malloc(size: usize) -> *mut c_void;
+        fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
+        fn __libc_realloc(at: *mut c_void, size: usize) -> *mut c_void;
+        fn __libc_memalign(align: usize, size: usize) -> *mut c_void;
+        fn __libc_free(at: *mut c_void);
     }
-    0
+
+    /// # Safety
+    /// As C's. So are the others.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+        check("malloc");
+        // SAFETY: glibc's own, under its other name.
+        unsafe { __libc_malloc(size) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+        check("calloc");
+        // SAFETY: as above.
+        unsafe { __libc_calloc(count, size) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn realloc(at: *mut c_void, size: usize) -> *mut c_void {
+        check("realloc");
+        // SAFETY: as above.
+        unsafe { __libc_realloc(at, size) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn memalign(align: usize, size: usize) -> *mut c_void {
+        check("memalign");
+        // SAFETY: as above.
+        unsafe { __libc_memalign(align, size) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn posix_memalign(at: *mut *mut c_void, align: usize, size: usize) -> c_int {
+        check("posix_memalign");
+        // SAFETY: as above; `at` is the caller's to be written.
+        unsafe {
+            let memory = __libc_memalign(align, size);
+            if memory.is_null() {
+                return libc::ENOMEM;
+            }
+            *at = memory;
+        }
+        0
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+        check("aligned_alloc");
+        // SAFETY: as above.
+        unsafe { __libc_memalign(align, size) }
+    }
+
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn free(at: *mut c_void) {
+        check_free();
+        // SAFETY: as above.
+        unsafe { __libc_free(at) }
+    }
 }
 
-#[unsafe(no_mangle)]
-unsafe extern "C" fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    check("aligned_alloc");
-    // SAFETY: as above.
-    unsafe { __libc_memalign(align, size) }
-}
-
-#[unsafe(no_mangle)]
-unsafe extern "C" fn free(at: *mut c_void) {
-    check_free();
-    // SAFETY: as above.
-    unsafe { __libc_free(at) }
+unsafe extern "C" {
+    fn strdup(text: *const c_char) -> *mut c_char;
 }
 
 fn watch_me() {

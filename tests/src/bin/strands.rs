@@ -4,6 +4,7 @@
 
 use std::ffi::c_void;
 use std::fs;
+use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -84,15 +85,16 @@ extern "C-unwind" fn cancelled(_: *mut c_void) -> *mut c_void {
 type Start = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
 fn create(start: Start) -> libc::pthread_t {
-    let mut thread = 0;
+    let mut thread = MaybeUninit::uninit();
     // SAFETY: the two types differ in what may unwind through, which the C library does anyway.
     let start =
         unsafe { std::mem::transmute::<Start, extern "C" fn(*mut c_void) -> *mut c_void>(start) };
     // SAFETY: valid pointers, and a function that lives as long as the program.
     let result =
-        unsafe { libc::pthread_create(&raw mut thread, std::ptr::null(), start, null_mut()) };
+        unsafe { libc::pthread_create(thread.as_mut_ptr(), std::ptr::null(), start, null_mut()) };
     assert_eq!(result, 0);
-    thread
+    // SAFETY: it is written where a thread was made.
+    unsafe { thread.assume_init() }
 }
 
 fn join(thread: libc::pthread_t) {

@@ -7,6 +7,7 @@ use fdr_formats::model::{Estimate, Level};
 
 use super::CpuTimes;
 use super::estimates::FunctionEstimate;
+use super::rows::LongCalls;
 use crate::ring::totals;
 
 /// The cost of a call that is only counted, ns.
@@ -17,13 +18,6 @@ const FIRST_PAUSE_NS: u64 = 1_000_000_000;
 const MAX_PAUSE_NS: u64 = 64_000_000_000;
 
 const MILLION: u64 = 1_000_000;
-
-/// If at most one in this many calls of a function is long, the function is not slow: the thread was preempted in the
-/// long call.
-const PREEMPTED: u64 = 10_000;
-/// The same for a recursive function, whose outermost calls are long. Such a function is only looked at if nothing else
-/// keeps the budget.
-const RECURSIVE: u64 = 500;
 
 /// The cost of calls, and the share of the CPU time that they may cost.
 pub(super) struct Costs {
@@ -205,11 +199,11 @@ pub(super) fn decide(
     functions: &[Function],
     spent: &Spent,
     now_ns: u64,
-    is_often_long: &dyn Fn(u32, u64) -> bool,
+    long_calls: &dyn Fn(u32) -> LongCalls,
 ) -> Option<(Vec<u32>, Level)> {
     let limit_ns = costs.limit_ns(spent.own);
     let change = match spent.is_over(costs) {
-        true => down(costs, functions, spent, limit_ns, is_often_long),
+        true => down(costs, functions, spent, limit_ns, long_calls),
         false => up(costs, functions, spent, limit_ns, now_ns),
     };
     change.filter(|(ids, _)| !ids.is_empty())
@@ -221,7 +215,7 @@ fn down(
     functions: &[Function],
     spent: &Spent,
     limit_ns: u64,
-    is_often_long: &dyn Fn(u32, u64) -> bool,
+    long_calls: &dyn Fn(u32) -> LongCalls,
 ) -> Option<(Vec<u32>, Level)> {
     let goal_ns = limit_ns / 4 * 3;
     let may =
@@ -254,20 +248,23 @@ fn down(
         (is_counted && calls > 0 && !function.cannot_be_looked_at && may(id, function))
             .then_some(calls)
     });
-    let mut often_long = Vec::new();
+    let mut recursive = Vec::new();
     while sum_ns > goal_ns {
         let Some((calls, id)) = counted.pop() else {
             break;
         };
-        if is_often_long(id, PREEMPTED) {
-            often_long.push((calls, id));
-            continue;
+        match long_calls(id) {
+            LongCalls::Rare => {
+                sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
+                chosen.push(id);
+            }
+            LongCalls::Outermost => recursive.push((calls, id)),
+            LongCalls::Often => {}
         }
-        sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
-        chosen.push(id);
     }
-    for (calls, id) in often_long {
-        if sum_ns > limit_ns && !is_often_long(id, RECURSIVE) {
+    // Each recursion has long calls. Such functions are only looked at if nothing else keeps the budget.
+    for (calls, id) in recursive {
+        if sum_ns > limit_ns {
             sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
             chosen.push(id);
         }
@@ -355,8 +352,10 @@ mod tests {
 
     fn decided(functions: &[Function], used_ns: u64, now_ns: u64) -> Option<(Vec<u32>, Level)> {
         let spent = COSTS.spent(functions, used_ns, 0);
-        decide(&COSTS, functions, &spent, now_ns, &|id, part| {
-            id == 7 || id == 8 && part > RECURSIVE
+        decide(&COSTS, functions, &spent, now_ns, &|id| match id {
+            7 => LongCalls::Often,
+            8 => LongCalls::Outermost,
+            _ => LongCalls::Rare,
         })
     }
 

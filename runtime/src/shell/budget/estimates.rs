@@ -400,7 +400,7 @@ mod tests {
             own: 1_000_300,
             long_calls: 1,
             long_total: 1_000_000,
-            counted: 0,
+            ..Sums::default()
         };
         let mut other = FunctionEstimate::new(0, at(0, 0));
         other.note_times(preempted, 1_000, &cost);

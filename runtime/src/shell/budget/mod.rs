@@ -177,8 +177,8 @@ impl Budget {
             };
         }
         let long_ticks = self.slices.long_ticks();
-        let is_often_long = |id, part| rows::is_often_long(ring, id, long_ticks, part);
-        let change = decide::decide(&self.costs, &self.functions, &spent, now_ns, &is_often_long);
+        let long_calls = |id| rows::long_calls(ring, id, long_ticks);
+        let change = decide::decide(&self.costs, &self.functions, &spent, now_ns, &long_calls);
         self.store(ring, now_ns);
         let Some((ids, level)) = change else {
             return LONG_NS;

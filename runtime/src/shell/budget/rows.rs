@@ -18,6 +18,8 @@ pub(super) struct Sums {
     /// The long ones of the timed calls, and the sum of their ticks to 6 %.
     pub(super) long_calls: u64,
     pub(super) long_total: u64,
+    /// Calls of the function were open inside others.
+    pub(super) nests: bool,
 }
 
 impl Sums {
@@ -30,6 +32,7 @@ impl Sums {
             counted: self.counted.saturating_sub(before.counted),
             long_calls: self.long_calls.saturating_sub(before.long_calls),
             long_total: self.long_total.saturating_sub(before.long_total),
+            nests: self.nests,
         }
     }
 
@@ -91,6 +94,7 @@ pub(super) fn sums(
             sum.own += own;
             sum.long_calls += long_calls;
             sum.long_total += long_total;
+            sum.nests |= totals::nests(row);
         }
     });
     sums
@@ -118,8 +122,27 @@ pub(super) fn each_calls(ring: &Ring, give: &mut dyn FnMut(u32, u64, u64)) {
     });
 }
 
-/// Whether more than one in `part` of the function's timed calls took that long.
-pub(super) fn is_often_long(ring: &Ring, id: u32, ticks: u64, part: u64) -> bool {
-    let all = sums(ring, &[id], Some(ticks), None);
-    all.iter().any(|sums| sums.long_calls > sums.calls / part)
+/// How often the timed calls of a function are long.
+pub(super) enum LongCalls {
+    /// So rarely that the thread was preempted in them.
+    Rare,
+    /// The function is recursive, so its outermost calls are.
+    Outermost,
+    Often,
+}
+
+/// If at most one in this many calls of a function is long, the function is not slow: the thread was preempted in the
+/// long call.
+const PREEMPTED: u64 = 10_000;
+
+/// How often calls of at least that many ticks are.
+pub(super) fn long_calls(ring: &Ring, id: u32, ticks: u64) -> LongCalls {
+    let sums = sums(ring, &[id], Some(ticks), None);
+    match sums.first() {
+        Some(sums) if sums.long_calls > sums.calls / PREEMPTED => match sums.nests {
+            true => LongCalls::Outermost,
+            false => LongCalls::Often,
+        },
+        _ => LongCalls::Rare,
+    }
 }

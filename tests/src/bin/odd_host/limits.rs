@@ -30,8 +30,14 @@ pub(crate) const WAYS: &[NamedAction] = &[
     ("allocates", allocates),
 ];
 
+/// A limit's number.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
 /// Sets both limits.
-fn set(resource: libc::__rlimit_resource_t, most: u64) -> i32 {
+fn set(resource: Resource, most: u64) -> i32 {
     let limit = libc::rlimit {
         rlim_cur: most,
         rlim_max: most,
@@ -40,7 +46,7 @@ fn set(resource: libc::__rlimit_resource_t, most: u64) -> i32 {
     unsafe { libc::setrlimit(resource, &raw const limit) }
 }
 
-fn limited(resource: libc::__rlimit_resource_t, most: u64) {
+fn limited(resource: Resource, most: u64) {
     say(work(10));
     print_result("setrlimit", set(resource, most));
     request_dump();
@@ -50,7 +56,7 @@ fn limited(resource: libc::__rlimit_resource_t, most: u64) {
 }
 
 /// The program once more, with the limit from the beginning.
-fn started_with(resource: libc::__rlimit_resource_t, most: u64, way: &str) {
+fn started_with(resource: Resource, most: u64, way: &str) {
     print_result("setrlimit", set(resource, most));
     let program = env::current_exe().expect("this program");
     say(Command::new(program).arg(way).exec());

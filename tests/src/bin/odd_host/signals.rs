@@ -3,9 +3,9 @@
 use std::ffi::c_void;
 use std::fs;
 use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fdr_tests::programs::signals::{alarm_every, handle};
 
@@ -14,7 +14,8 @@ use crate::{NamedAction, crowd, print_result, request_dump, say, work};
 pub(crate) const WAYS: &[NamedAction] = &[
     ("timer", timer),
     ("handler-that-exits", handler_exits),
-    ("handler-that-jumps", handler_jumps),
+    #[cfg(target_env = "gnu")]
+    ("handler-that-jumps", jumps::handler_jumps),
     ("all-blocked", all_blocked),
     ("all-default", || all(libc::SIG_DFL)),
     ("all-ignored", || all(libc::SIG_IGN)),
@@ -24,6 +25,7 @@ pub(crate) const WAYS: &[NamedAction] = &[
     ("polled", polled),
     ("stack-for-signals", stacks),
     ("small-stack-for-signals", small_stack),
+    #[cfg(target_env = "gnu")]
     ("floating-point-traps", floating_point),
     ("rounding", rounding),
     ("alignment-checked", alignment),
@@ -60,47 +62,58 @@ fn handler_exits() {
     }
 }
 
-static IS_INSIDE: AtomicBool = AtomicBool::new(false);
-static JUMPS: AtomicU64 = AtomicU64::new(0);
-static HOME: AtomicPtr<libc::ucontext_t> = AtomicPtr::new(std::ptr::null_mut());
+/// With contexts of the C library, which musl has not.
+#[cfg(target_env = "gnu")]
+mod jumps {
+    use std::mem::MaybeUninit;
+    use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-/// Leaves what it interrupted for ever.
-extern "C" fn jumps(_: i32) {
-    if IS_INSIDE.swap(false, Ordering::Relaxed) {
-        JUMPS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: `home` was made by `swapcontext`, whose frame is still there.
-        unsafe { libc::setcontext(HOME.load(Ordering::Relaxed)) };
-    }
-}
+    use fdr_tests::programs::signals::{alarm_every, handle};
 
-extern "C" fn for_ever() {
-    IS_INSIDE.store(true, Ordering::Relaxed);
-    loop {
-        work(3);
-    }
-}
+    use crate::{say, work};
 
-/// Calls on a stack of their own, which a handler leaves again and again.
-fn handler_jumps() {
-    handle(libc::SIGALRM, jumps, libc::SA_NODEFER);
-    let mut stack = vec![0_u8; 1 << 20];
-    // SAFETY: zeros are contexts, which are made before they are used; the stack outlives them.
-    unsafe {
-        let mut home: libc::ucontext_t = MaybeUninit::zeroed().assume_init();
-        let mut other: libc::ucontext_t = MaybeUninit::zeroed().assume_init();
-        HOME.store(&raw mut home, Ordering::Relaxed);
-        alarm_every(300);
-        while JUMPS.load(Ordering::Relaxed) < 500 {
-            libc::getcontext(&raw mut other);
-            other.uc_stack.ss_sp = stack.as_mut_ptr().cast();
-            other.uc_stack.ss_size = stack.len();
-            libc::makecontext(&raw mut other, for_ever, 0);
-            libc::swapcontext(&raw mut home, &raw const other);
+    static IS_INSIDE: AtomicBool = AtomicBool::new(false);
+    static JUMPS: AtomicU64 = AtomicU64::new(0);
+    static HOME: AtomicPtr<libc::ucontext_t> = AtomicPtr::new(std::ptr::null_mut());
+
+    /// Leaves what it interrupted for ever.
+    extern "C" fn jumps(_: i32) {
+        if IS_INSIDE.swap(false, Ordering::Relaxed) {
+            JUMPS.fetch_add(1, Ordering::Relaxed);
+            // SAFETY: `home` was made by `swapcontext`, whose frame is still there.
+            unsafe { libc::setcontext(HOME.load(Ordering::Relaxed)) };
         }
     }
-    alarm_every(0);
-    say(JUMPS.load(Ordering::Relaxed));
-    say(work(20_000));
+
+    extern "C" fn for_ever() {
+        IS_INSIDE.store(true, Ordering::Relaxed);
+        loop {
+            work(3);
+        }
+    }
+
+    /// Calls on a stack of their own, which a handler leaves again and again.
+    pub(super) fn handler_jumps() {
+        handle(libc::SIGALRM, jumps, libc::SA_NODEFER);
+        let mut stack = vec![0_u8; 1 << 20];
+        // SAFETY: zeros are contexts, which are made before they are used; the stack outlives them.
+        unsafe {
+            let mut home: libc::ucontext_t = MaybeUninit::zeroed().assume_init();
+            let mut other: libc::ucontext_t = MaybeUninit::zeroed().assume_init();
+            HOME.store(&raw mut home, Ordering::Relaxed);
+            alarm_every(300);
+            while JUMPS.load(Ordering::Relaxed) < 500 {
+                libc::getcontext(&raw mut other);
+                other.uc_stack.ss_sp = stack.as_mut_ptr().cast();
+                other.uc_stack.ss_size = stack.len();
+                libc::makecontext(&raw mut other, for_ever, 0);
+                libc::swapcontext(&raw mut home, &raw const other);
+            }
+        }
+        alarm_every(0);
+        say(JUMPS.load(Ordering::Relaxed));
+        say(work(20_000));
+    }
 }
 
 fn block(how: i32) {
@@ -270,7 +283,8 @@ fn small_stack() {
     say(below.iter().filter(|&&byte| byte != 0xAA).count());
 }
 
-/// From now on a result that is not exact is a fault, in this thread and those that it makes.
+/// From now on a result that is not exact is a fault, in this thread and those that it makes. musl has no function for it.
+#[cfg(target_env = "gnu")]
 fn floating_point() {
     unsafe extern "C" {
         fn feenableexcept(exceptions: i32) -> i32;
@@ -283,7 +297,7 @@ fn floating_point() {
     say(work(10));
     // SAFETY: sets a state of this thread.
     unsafe { feenableexcept(INEXACT) };
-    let begun = Instant::now();
+    let begun = std::time::Instant::now();
     // Time for whatever is done each so often.
     while begun.elapsed().as_millis() < 300 {
         work(100);

@@ -2,6 +2,7 @@
 //! (`crowd destructors`), and those that Rust did not make (`crowd foreign`). The program itself counts every call.
 
 use std::cell::RefCell;
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -89,14 +90,21 @@ extern "C" fn foreign_body(_: *mut libc::c_void) -> *mut libc::c_void {
 }
 
 fn foreign() {
-    let mut threads: [libc::pthread_t; 4] = [0; 4];
-    for thread in &mut threads {
+    let threads = [(); 4].map(|()| {
+        let mut thread = MaybeUninit::uninit();
         // SAFETY: the thread's body has the right ABI and needs no argument.
         let made = unsafe {
-            libc::pthread_create(thread, std::ptr::null(), foreign_body, std::ptr::null_mut())
+            libc::pthread_create(
+                thread.as_mut_ptr(),
+                std::ptr::null(),
+                foreign_body,
+                std::ptr::null_mut(),
+            )
         };
         assert_eq!(made, 0);
-    }
+        // SAFETY: it is written where a thread was made.
+        unsafe { thread.assume_init() }
+    });
     for thread in threads {
         // SAFETY: made above, and joined once.
         let joined = unsafe { libc::pthread_join(thread, std::ptr::null_mut()) };

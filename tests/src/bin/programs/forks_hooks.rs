@@ -102,8 +102,7 @@ fn beside(reports: Reports) {
             thread::yield_now();
         }
         wait_until_held();
-        // SAFETY: the child does little but traced calls and calls of the recorder.
-        let child = unsafe { libc::syscall(libc::SYS_fork) };
+        let child = children::fork_unnoticed();
         if child == 0 {
             CALLS.anew();
             let filtered = fdr::set_filter("programs::forks_hooks::*");
@@ -153,8 +152,7 @@ fn stay() {
 /// The dump signal in a child that neither the C library nor the recorder knows of.
 fn signal(reports: Reports) {
     stay();
-    // SAFETY: the child does nothing but traced calls, and signals of its own.
-    let child = unsafe { libc::syscall(libc::SYS_fork) };
+    let child = children::fork_unnoticed();
     if child == 0 {
         CALLS.anew();
         // SAFETY: comes before the call returns.
@@ -165,7 +163,7 @@ fn signal(reports: Reports) {
         reports.report(CALLS.records());
         leave();
     }
-    wait_for(child as libc::pid_t);
+    wait_for(child);
 }
 
 /// A process in a namespace of its own, by the system call.

@@ -133,15 +133,14 @@ fn handler(reports: Reports, work: fn()) {
 
 /// A child of which the C library does not know.
 fn raw(reports: Reports) {
-    // SAFETY: the child does nothing but system calls and traced calls.
-    let child = unsafe { libc::syscall(libc::SYS_fork) };
+    let child = children::fork_unnoticed();
     if child == 0 {
         CALLS.anew();
         repeat(20_000, work);
         reports.report(CALLS.records());
         leave();
     }
-    wait_for(child as libc::pid_t);
+    wait_for(child);
 }
 
 /// A child that runs in its parent's memory until it executes another program. Another such child makes the first

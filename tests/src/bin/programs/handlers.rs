@@ -79,7 +79,7 @@ fn first_records() {
         use std::os::unix::thread::JoinHandleExt;
         for _ in 0..3 {
             // SAFETY: the thread was not joined yet, so its handle is valid.
-            unsafe { libc::pthread_kill(thread.as_pthread_t(), libc::SIGUSR1) };
+            unsafe { libc::pthread_kill(thread.as_pthread_t() as libc::pthread_t, libc::SIGUSR1) };
         }
         thread.join().expect("it ends");
     }

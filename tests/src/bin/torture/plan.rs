@@ -3,8 +3,9 @@
 //! to see it again.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -31,11 +32,19 @@ pub(crate) struct Plan {
     /// A folder on a disk
     #[arg(long)]
     pub(crate) folder: PathBuf,
-    /// Where cargo put the programs
+    /// The folder of the programs that are driven
+    #[arg(long, value_parser = absolute)]
+    programs: PathBuf,
+    /// What they are built for, if not for this system
     #[arg(long)]
-    pub(crate) programs: PathBuf,
+    target: Option<String>,
     #[arg(skip = Instant::now())]
     pub(crate) begun: Instant,
+}
+
+/// A try's own folder is another one, where a path relative to this one would be of no program.
+fn absolute(path: &str) -> io::Result<PathBuf> {
+    path::absolute(path)
 }
 
 /// What became of the tries.
@@ -100,14 +109,15 @@ impl Plan {
     /// divide the tries among them.
     fn command(&self, index: u64, weight: u64) -> String {
         let Plan { case, seed, .. } = self;
-        let release = if self.programs.ends_with("release") {
-            " --release"
-        } else {
-            ""
-        };
-        format!(
-            "cargo xtask torture {case} --seed {seed} --first {index} --tries {weight}{release}"
-        )
+        let mut command =
+            format!("cargo xtask torture {case} --seed {seed} --first {index} --tries {weight}");
+        if self.programs.ends_with("release") {
+            command += " --release";
+        }
+        if let Some(target) = &self.target {
+            command += &format!(" --target {target}");
+        }
+        command
     }
 
     /// Tries that do not look at each other, `at_once` at a time. Each counts for `weight`.

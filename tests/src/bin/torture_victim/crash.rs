@@ -199,6 +199,6 @@ fn from_outside(
         }
         enough = truth.get(MADE) + AGAIN;
         // SAFETY: the thread was not joined yet, so its handle is valid.
-        unsafe { libc::pthread_kill(victim.as_pthread_t(), signal) };
+        unsafe { libc::pthread_kill(victim.as_pthread_t() as libc::pthread_t, signal) };
     }
 }

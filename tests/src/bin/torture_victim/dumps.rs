@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use fdr_tests::programs::page::{Entry, Page};
@@ -41,7 +41,7 @@ fn install(program: &'static Entry) {
 struct Sender {
     random: Random,
     pause: u64,
-    threads: Arc<[AtomicU64]>,
+    threads: Arc<[AtomicUsize]>,
     program: &'static Entry,
     signals: u64,
 }
@@ -64,13 +64,13 @@ impl Sender {
         let thread = self.random.below(self.threads.len() as u64) as usize;
         let thread = self.threads[thread].load(Ordering::Acquire);
         // SAFETY: no thread ends before all have sent their last signal.
-        unsafe { libc::pthread_kill(thread, libc::SIGUSR2) };
+        unsafe { libc::pthread_kill(thread as libc::pthread_t, libc::SIGUSR2) };
     }
 }
 
 pub(crate) fn run(page: Page, seed: u64, threads: u64, signals: u64) {
     install(&page[0]);
-    let ids: Arc<[AtomicU64]> = (0..threads).map(|_| AtomicU64::new(0)).collect();
+    let ids: Arc<[AtomicUsize]> = (0..threads).map(|_| AtomicUsize::new(0)).collect();
     let (begin, end) = (
         Arc::new(Barrier::new(threads as usize)),
         Arc::new(Barrier::new(threads as usize)),
@@ -89,7 +89,7 @@ pub(crate) fn run(page: Page, seed: u64, threads: u64, signals: u64) {
         let body = move || {
             // SAFETY: always succeeds.
             let me = unsafe { libc::pthread_self() };
-            sender.threads[place].store(me, Ordering::Release);
+            sender.threads[place].store(me as usize, Ordering::Release);
             begin.wait();
             set_errno(ERRNO);
             let mut each = || sender.after_a_record();
