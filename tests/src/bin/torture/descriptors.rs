@@ -7,6 +7,7 @@ mod file_system;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -351,6 +352,12 @@ fn read_outputs(child: &mut Child, folder: &Folder) -> [JoinHandle<()>; 2] {
     ]
 }
 
+/// A socket in a folder whose path may be longer than that of a socket.
+fn bind_in(folder: &Path, name: &str) -> io::Result<UnixListener> {
+    let folder = File::open(folder)?;
+    UnixListener::bind(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
+}
+
 /// Receives the data of a socket: a stream, and the dumps of children.
 struct Receiver {
     is_over: Arc<AtomicBool>,
@@ -359,7 +366,7 @@ struct Receiver {
 
 impl Receiver {
     fn new(folder: &Folder) -> Receiver {
-        let listener = UnixListener::bind(folder.join("socket")).expect("a socket");
+        let listener = bind_in(folder.path(), "socket").expect("a socket");
         listener.set_nonblocking(true).expect("a socket");
         let (folder, is_over) = (folder.path().to_owned(), Arc::new(AtomicBool::new(false)));
         let over = Arc::clone(&is_over);

@@ -41,6 +41,8 @@ pub(crate) fn children(wanted: DescriptorTask, kinds: u64, number: u64) {
         cloned(libc::CLONE_VM | libc::CLONE_VFORK, &life(false, false));
     }
     if does(round::SPAWN) {
+        // musl's function has a pipe of its own, which another thread would close.
+        let _table = cfg!(target_env = "musl").then(table::lock);
         spawn();
     }
     if does(round::SHARING) {
