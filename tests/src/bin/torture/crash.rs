@@ -162,7 +162,7 @@ fn threads(trace: &DecodedTrace, is_ring: bool, truth: &Truth, seed: u64, crash:
         };
         let Some(lane) = lane else {
             let is_unreadable = thread == CRASHING && crash.place == crash::UNREADABLE;
-            let may_miss = sure == 0 || (is_unreadable && !is_ring);
+            let may_miss = sure == 0 || trace.misses_calls || (is_unreadable && !is_ring);
             assert!(
                 may_miss,
                 "{case}: nothing of thread {thread}, of {sure} records"

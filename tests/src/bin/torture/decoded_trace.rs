@@ -19,6 +19,8 @@ const ANY: u8 = STRAND_WORD + 2;
 pub(crate) struct DecodedTrace {
     pub(crate) info: TraceInfo,
     pub(crate) lanes: Vec<Lane>,
+    /// Calls may be neither counted nor recorded, so a thread may have nothing.
+    pub(crate) misses_calls: bool,
 }
 
 /// One thread of it.
@@ -100,7 +102,11 @@ pub(crate) fn decode_trace_except(
     for lane in &mut lanes {
         lane.misses_calls = misses_calls;
     }
-    DecodedTrace { info, lanes }
+    DecodedTrace {
+        info,
+        lanes,
+        misses_calls,
+    }
 }
 
 impl Lane {
