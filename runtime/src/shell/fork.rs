@@ -66,6 +66,7 @@ extern "C" fn in_child() {
                 forget(table);
                 if leave_one() {
                     go_on(table);
+                    time_all(table);
                 } else {
                     process_ring::fork_begins();
                 }
@@ -123,6 +124,17 @@ fn go_on(table: TableHandle) {
         table.let_go();
     }
     mask.restore();
+}
+
+/// A function that the parent only looked at is off. A child with such functions alone would never make a record, so it
+/// would have no ring and no budget that could turn them on.
+fn time_all(table: TableHandle) {
+    if table.is_mine() {
+        return;
+    }
+    if let Some(mut table) = table.try_lock() {
+        table.time_all();
+    }
 }
 
 /// The child leaves everything that belongs to its parent.

@@ -138,7 +138,7 @@ pub(crate) fn notice_child() {
 /// the memory (`vfork`) sees the page of its parent.
 #[repr(C)]
 struct Watch {
-    /// 0 in a child that was not noticed yet.
+    /// The process. 0 in a child that was not noticed yet.
     noticed: AtomicU32,
     /// The count of [`count_in_fork`].
     counted: AtomicU64,
@@ -186,16 +186,16 @@ pub(crate) fn is_unnoticed_child() -> bool {
     watch().is_some_and(|watch| watch.noticed.load(Ordering::Relaxed) == 0)
 }
 
-/// Whether [`notice_fork`] may not have been called in this process. An old kernel has no page that tells.
-/// Async-signal-safe.
+/// Whether [`notice_fork`] may not have been called in this process. An old kernel has no page that tells. An emulator
+/// says that it empties the page, and does not. Async-signal-safe.
 pub(crate) fn may_be_new() -> bool {
-    watch().is_none_or(|watch| watch.noticed.load(Ordering::Relaxed) == 0)
+    watch().is_none_or(|watch| watch.noticed.load(Ordering::Relaxed) != pid())
 }
 
 /// Notes that this process was noticed. Async-signal-safe.
 pub(crate) fn notice_fork() {
     if let Some(watch) = watch() {
-        watch.noticed.store(1, Ordering::Relaxed);
+        watch.noticed.store(pid(), Ordering::Relaxed);
     }
 }
 

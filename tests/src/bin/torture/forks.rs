@@ -64,7 +64,7 @@ fn process(attempt: &Try<'_>, forks: u64) {
     assert_eq!(truth.get(0, PHASE), forks, "children that were made");
     let mut files = files(&folder);
     let own = files.remove(&parent).unwrap_or_default();
-    check::all(&only(parent, &own), &truth, seed, 0);
+    check::all(&only(parent, "the parent", &own), &truth, seed, 0);
     for place in FIRST_CHILD..FIRST_CHILD + 2 * forks as usize {
         let life = truth.get(place, CHILD_LIFE);
         if life == 0 {
@@ -82,9 +82,9 @@ fn process(attempt: &Try<'_>, forks: u64) {
 }
 
 /// The one file of a process.
-fn only(process: u64, files: &[PathBuf]) -> DecodedTrace {
+fn only(process: u64, what: &str, files: &[PathBuf]) -> DecodedTrace {
     let [file] = files else {
-        panic!("process {process} has {files:?}");
+        panic!("process {process} ({what}) has {files:?}");
     };
     let trace = decode_trace(file);
     assert_eq!(trace.info.process, Some(process), "{}", file.display());
@@ -102,7 +102,9 @@ fn check_child(truth: &Truth, seed: u64, place: usize, files: &[PathBuf]) {
         );
         return;
     }
-    let trace = only(process, files);
+    let made = truth.get(place, MADE);
+    let what = format!("life {life}, {made} records");
+    let trace = only(process, &what, files);
     let is_ring = files[0].to_string_lossy().ends_with("-ring");
     assert_eq!(is_ring, life != EXIT, "{files:?} at the end of life {life}");
     let [lane] = trace.lanes.as_slice() else {
