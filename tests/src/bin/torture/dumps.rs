@@ -34,6 +34,8 @@ struct Files<'a> {
     /// What each thread had made in the file before.
     made: BTreeMap<usize, u64>,
     count: u64,
+    /// The newest file.
+    last: Option<DecodedTrace>,
 }
 
 fn process(attempt: &Try<'_>, signals: u64) {
@@ -52,6 +54,7 @@ fn process(attempt: &Try<'_>, signals: u64) {
         seed,
         made: BTreeMap::new(),
         count: 0,
+        last: None,
     };
     // Without a record, a file or a signal for so long, it hangs.
     let (mut still, mut known) = (Patience::new(DEADLINE), (0, 0, 0));
@@ -68,9 +71,11 @@ fn process(attempt: &Try<'_>, signals: u64) {
         );
         thread::sleep(PAUSE);
     }
-    let _ = process.end().ok();
-    let last = files.take().expect("a file of the end");
-    check::all(&last, &truth, seed, 0);
+    let outcome = process.end().ok();
+    files.take();
+    let last = files.last.as_ref();
+    let last = last.unwrap_or_else(|| panic!("no file of the end: {outcome:?}"));
+    check::all(last, &truth, seed, 0);
     let handled = truth.get(0, SIGNALS);
     assert!(handled >= signals, "{handled} signals handled");
     assert_eq!(truth.get(0, WRONG), 0, "changes of errno");
@@ -85,22 +90,20 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 impl Files<'_> {
-    /// Looks at the files that are there and removes them; the last one of them.
-    fn take(&mut self) -> Option<DecodedTrace> {
+    /// Looks at the files that are there, and removes them.
+    fn take(&mut self) {
         let files = self.folder.ending(".fdr").into_iter();
         let mut files: Vec<(u64, PathBuf)> = files
             .filter_map(|path| Some((number(&path)?, path)))
             .collect();
         files.sort();
-        let mut last = None;
         for (_, path) in files {
             let trace = decode_trace(&path);
             self.check(&trace);
             fs::remove_file(&path).expect("the trace");
             self.count += 1;
-            last = Some(trace);
+            self.last = Some(trace);
         }
-        last
     }
 
     fn check(&mut self, trace: &DecodedTrace) {
