@@ -53,14 +53,18 @@
 //! | `dynamic` | sites that are made at run time, for the crate `fdr-tracing` |
 //! | `load` | the function that the loader calls before `main` |
 #![cfg_attr(not(feature = "record"), forbid(unsafe_code))]
+// A target without an operating system has no std. There the attribute and the macros are all that is left.
+#![cfg_attr(target_os = "none", no_std)]
 
 pub use fdr_macros::traced;
 
+#[cfg(not(target_os = "none"))]
 mod api;
 #[cfg(feature = "record")]
 mod body;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod clock;
+#[cfg(not(target_os = "none"))]
 mod config;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod crash;
@@ -69,7 +73,11 @@ mod dump;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod events;
 // Miri, which runs the tests, calls such functions and has no stand-in for what the linker adds.
-#[cfg(all(feature = "record", not(target_family = "wasm"), not(all(miri, test))))]
+#[cfg(all(
+    feature = "record",
+    not(any(target_family = "wasm", target_os = "none")),
+    not(all(miri, test))
+))]
 mod load;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod messages;
@@ -78,6 +86,8 @@ mod messages;
 pub mod no_private;
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 mod off;
+#[cfg(not(any(all(feature = "record", target_os = "linux"), target_os = "none")))]
+mod off_api;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod on;
 #[cfg(all(feature = "record", target_os = "linux"))]
@@ -90,6 +100,7 @@ mod ring;
 mod shell;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod site;
+#[cfg(not(target_os = "none"))]
 pub mod sync;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod sys;
@@ -107,15 +118,18 @@ pub mod private;
 #[doc(hidden)]
 pub use no_private as private;
 
+#[cfg(not(target_os = "none"))]
 pub use api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
+#[cfg(not(target_os = "none"))]
 pub use config::{Clock, Config, Log, Mode};
 /// The old name of [`gauge!`].
 #[doc(hidden)]
 pub use gauge as counter;
 #[cfg(not(all(feature = "record", target_os = "linux")))]
-pub use off::{
-    Span, Spawned, disable, dump, dump_because, dump_to, enable, is_enabled, mark, set_filter,
-    spawned, statistics,
+pub use off::{Span, Spawned, spawned};
+#[cfg(not(any(all(feature = "record", target_os = "linux"), target_os = "none")))]
+pub use off_api::{
+    disable, dump, dump_because, dump_to, enable, is_enabled, mark, set_filter, statistics,
 };
 #[cfg(all(feature = "record", target_os = "linux"))]
 pub use on::{

@@ -129,7 +129,6 @@ number! {
 
 impl<T: Number + ?Sized> Number for &T {}
 impl<T: Number + ?Sized> Number for &mut T {}
-impl<T: Number + ?Sized> Number for Box<T> {}
 
 impl<T: ?Sized> Scalar for *const T {}
 impl<T: ?Sized> Scalar for *mut T {}
@@ -163,7 +162,6 @@ as_value! {
     bool: |value| Value::Truth(*value);
     char: |value| Value::Display(value);
     str: |value| Value::Text(value);
-    String: |value| Value::Text(value);
     fmt::Arguments<'_>: |value| Value::Display(value);
 }
 
@@ -181,10 +179,22 @@ impl<T: AsValue + ?Sized> AsValue for &mut T {
     }
 }
 
-impl<T: AsValue + ?Sized> AsValue for Box<T> {
-    #[inline]
-    fn as_value(&self) -> Value<'_> {
-        (**self).as_value()
+/// Values on the heap. A target without std may have none.
+#[cfg(not(target_os = "none"))]
+mod on_heap {
+    use super::{AsValue, Number, Value};
+
+    impl<T: Number + ?Sized> Number for Box<T> {}
+
+    as_value! {
+        String: |value| Value::Text(value);
+    }
+
+    impl<T: AsValue + ?Sized> AsValue for Box<T> {
+        #[inline]
+        fn as_value(&self) -> Value<'_> {
+            (**self).as_value()
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use xshell::{Cmd, Shell, cmd};
 
 use crate::test::{PLAIN_FORMATS, Tally, copy_manifest, once, suites};
+use crate::torture;
 use xtask::Result;
 use xtask::process::{
     build_tested, on_path, output, root, run as run_command, shell, target, work_folder,
@@ -40,6 +41,9 @@ const ELSEWHERE: [&str; 6] = [
     "aarch64-linux-android",
     "wasm32-unknown-unknown",
 ];
+
+/// A target without std. A library that needs none compiles for it.
+const BARE: &str = "x86_64-unknown-none";
 
 /// How programs with musl are linked: at any address or at the one that the linker chose.
 const MUSL_FLAGS: [&str; 2] = ["", "-C relocation-model=static"];
@@ -137,6 +141,13 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
         });
         tally.count(&format!("{program} on aarch64"), outcome);
     }
+    if !is_missing(
+        skips,
+        AARCH64_MUSL,
+        add_target(AARCH64_MUSL, IN_USE, install),
+    )? {
+        tally.add(torture::built_for(AARCH64_MUSL, skips)?);
+    }
     Ok(tally)
 }
 
@@ -179,7 +190,7 @@ fn add_old_compiler(install: bool) -> Result<()> {
 /// Checks the crates, and a program with each form of the attribute, for systems without a recorder.
 fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
-    let manifest = portable_program()?.join("Cargo.toml");
+    let manifest = copy_of("portable", "main.rs")?;
     let sh = shell()?;
     sh.set_var("RUSTFLAGS", "-D warnings");
     sh.set_var(
@@ -201,17 +212,29 @@ fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
         let checked = run_command(once(crates)).and_then(|()| run_command(once(program)));
         tally.count(&format!("a traced program for {target}"), checked);
     }
+    if !is_missing(skips, BARE, add_target(BARE, IN_USE, install))? {
+        let manifest = copy_of("no_std", "lib.rs")?;
+        for features in [None, Some("--no-default-features")] {
+            let library = cmd!(
+                sh,
+                "cargo check --quiet --target {BARE} --manifest-path {manifest} {features...}"
+            );
+            let features = features.unwrap_or("all features");
+            let checked = run_command(once(library));
+            tally.count(&format!("a traced library for {BARE}, {features}"), checked);
+        }
+    }
     Ok(tally)
 }
 
-/// A copy of the program with each form of the attribute, whose lock file is not in the tree.
-fn portable_program() -> Result<PathBuf> {
-    let original = root().join("tests/programs/portable");
-    let copy = copy_manifest(&original, &work_folder("platforms")?.join("portable"))?;
-    let main = "src/main.rs";
-    fs::copy(original.join(main), copy.join(main))
+/// The manifest of a copy of a package in `tests/programs`, whose lock file is not in the tree.
+fn copy_of(name: &str, main: &str) -> Result<PathBuf> {
+    let original = root().join("tests/programs").join(name);
+    let copy = copy_manifest(&original, &work_folder("platforms")?.join(name))?;
+    let main = Path::new("src").join(main);
+    fs::copy(original.join(&main), copy.join(&main))
         .map_err(|error| format!("{}: {error}", copy.display()))?;
-    Ok(copy)
+    Ok(copy.join("Cargo.toml"))
 }
 
 /// The recorder's tests, and programs, with musl as their C library, which is linked into them.
@@ -237,6 +260,7 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     for suite in SUITES {
         tally.add(suites(build(suite, ""), &mut std::io::stdout())?);
     }
+    tally.add(torture::built_for(musl, skips)?);
     // Where the compiler has LLVM's linker for C compilers.
     let host = format!("{ARCH}-unknown-linux-gnu/bin/gcc-ld");
     let lld = libraries.join(host);

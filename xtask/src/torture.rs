@@ -172,6 +172,24 @@ pub(crate) fn short(skips: &Path) -> Result<Tally> {
     })
 }
 
+/// Half a minute of kills, crashes, dump signals and forks of programs that are built for that target.
+///
+/// # Errors
+///
+/// If the programs cannot be built.
+pub(crate) fn built_for(target: &str, skips: &Path) -> Result<Tally> {
+    torture(&Options {
+        cases: ["kill", "crash", "dumps", "forks"]
+            .map(str::to_owned)
+            .into(),
+        minutes: Some(0.5),
+        target: Some(target.to_owned()),
+        seed: SEED,
+        skips: Some(skips.to_owned()),
+        ..Options::default()
+    })
+}
+
 fn torture(options: &Options) -> Result<Tally> {
     let profile = if options.release { "release" } else { "debug" };
     let sh = shell()?;

@@ -3,6 +3,7 @@
 //! to see it again.
 
 use std::collections::BTreeMap;
+use std::env::consts::ARCH;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{self, Path, PathBuf};
@@ -101,6 +102,17 @@ impl Try<'_> {
 }
 
 impl Plan {
+    /// The processor that the driven programs are for.
+    pub(crate) fn processor(&self) -> &str {
+        let target = self.target.as_deref();
+        target.map_or(ARCH, |target| target.split('-').next().unwrap_or(target))
+    }
+
+    /// Whether the driven programs run under an emulator.
+    pub(crate) fn is_emulated(&self) -> bool {
+        self.processor() != ARCH
+    }
+
     fn is_over(&self) -> bool {
         self.seconds > 0 && self.begun.elapsed().as_secs() >= self.seconds
     }
