@@ -164,6 +164,25 @@ fn a_child_that_records_nothing_leaves_nothing() {
 }
 
 #[test]
+fn children_of_a_parent_over_its_budget_record() {
+    let folder = Folder::new("fork-over-budget");
+    // The parent's functions are only looked at, so they are off most of the time.
+    let outcome = forks(
+        &folder,
+        &format!("{SMALL} FDR_BUDGET=0.0001%"),
+        "over-budget",
+    );
+    let children = children(&outcome);
+    assert_eq!(children.len(), 20);
+    let mut names = folder.names();
+    for (pid, records) in children {
+        let ring = take(&mut names, &format!("programs.{pid}."), ".fdr-ring");
+        let ring = RingFile::read(&folder.join(&ring));
+        assert_eq!((ring.pid.to_string(), ring.asked_for()), (pid, records));
+    }
+}
+
+#[test]
 fn children_beside_dumps_neither_hang_nor_interfere() {
     let folder = Folder::new("fork-many");
     let outcome = forks(&folder, &format!("{SMALL} FDR_OUT=last.fdr"), "many");

@@ -7,6 +7,7 @@ use std::fs;
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use fdr::traced;
 use fdr_tests::programs::calls::Calls;
@@ -139,6 +140,23 @@ fn many(reports: Reports) {
     });
 }
 
+/// Children of a parent that records more than its budget allows.
+fn over_budget(reports: Reports) {
+    for _ in 0..20 {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_millis(40) {
+            (0..1000).for_each(|number| {
+                work(number);
+            });
+        }
+        wait_for(fork(|| {
+            CALLS.anew();
+            calls(reports, 50);
+            leave()
+        }));
+    }
+}
+
 /// A child's child's child …; every other one makes no record before it forks.
 fn generations(reports: Reports, left: u64) {
     if left == 0 {
@@ -234,6 +252,7 @@ pub(crate) fn main(words: &[&str]) {
         ["enables"] => wait_for(fork(|| child_enables(reports))),
         ["silent"] => silent(),
         ["many"] => many(reports),
+        ["over-budget"] => over_budget(reports),
         ["generations"] => generations(reports, 6),
         ["threads"] => threads(reports),
         ["locks"] => locks(reports),
