@@ -92,7 +92,11 @@ fn process(attempt: &Try<'_>) {
     let crashed = truth.get(CRASHING, CRASHED_AT);
     assert!(crashed > 0, "{case}: before it began");
     let took = since(crashed);
-    assert!(took <= LIMIT || gave_up, "{case}: the end took {took:?}");
+    let limit = match attempt.plan.is_emulated() {
+        true => 10 * LIMIT,
+        false => LIMIT,
+    };
+    assert!(took <= limit || gave_up, "{case}: the end took {took:?}");
     let crash = Crash {
         kind,
         place,
