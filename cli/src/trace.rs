@@ -48,14 +48,12 @@ pub(crate) fn reason(info: &TraceInfo) -> Cow<'_, str> {
     else {
         return Cow::Borrowed(&info.reason);
     };
-    let verb = if call.returned {
-        "took"
-    } else {
-        "has not returned after"
-    };
+    let task = call.task.map(|task| format!("task {task} of "));
     Cow::Owned(format!(
-        "trigger {trigger}: {} {verb} {} in thread {} ({}), begun {}",
+        "trigger {trigger}: {}{} {} {} in thread {} ({}), begun {}",
+        task.unwrap_or_default(),
         call.function,
+        call.end.verb(),
         ui::duration(call.took_ns),
         call.thread,
         call.thread_name,

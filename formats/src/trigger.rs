@@ -9,7 +9,7 @@ use crate::filter::Filter;
 use crate::text::{self, owned};
 use crate::{duration, size};
 
-pub use reason::{Occurrence, Reason, SlowCall};
+pub use reason::{CallEnd, Occurrence, Reason, SlowCall};
 
 /// How many triggers a program has at most.
 pub const MAX_TRIGGERS: usize = 32;

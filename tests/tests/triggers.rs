@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use fdr_formats::trigger::SlowCall;
+use fdr_formats::Ticks;
+use fdr_formats::notes::Note;
+use fdr_formats::trigger::{CallEnd, SlowCall};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, Running};
 use fdr_tests::support::tool::{fdr, json};
@@ -80,6 +82,54 @@ fn mark(trace: &Trace, name: &str) -> u64 {
 }
 
 #[test]
+fn tasks_are_measured_and_not_their_polls() {
+    let function = "programs::triggered::request";
+    let lines = [
+        ("task 150", CallEnd::Returned),
+        ("dropped 150", CallEnd::Dropped),
+        ("pending 2200", CallEnd::Open),
+    ];
+    for way in ["FDR_KEEP=10s", "FDR_KEEP=0"] {
+        let folder = Folder::new("triggered-tasks");
+        let mut program = start(&folder, way, &format!("{function}>100ms /0"));
+        for _ in 0..20 {
+            program.tell("task 1");
+        }
+        for (line, _) in lines {
+            program.tell(line);
+            let message = program.wait_for_line("wrote");
+            assert!(message.contains(function), "{message}");
+        }
+        let _ = program.end().ok();
+        let traces = traces(&folder);
+        assert_eq!(traces.len(), lines.len(), "{way}");
+        for (trace, (line, end)) in traces.iter().zip(lines) {
+            let call = slow_call(trace);
+            assert_eq!((call.function, call.end), (function, end), "{way}");
+            let ms: u64 = line
+                .rsplit(' ')
+                .next()
+                .expect("a number")
+                .parse()
+                .expect("one");
+            assert!(call.took_ns >= ms * 1_000_000, "{way} {line}: {call:?}");
+            let begin = mark(trace, &format!("begin of {function}"));
+            // The task that the reason names has a note with its time.
+            let notes = trace.threads.iter().flat_map(|lane| &lane.notes);
+            let tasks = notes.filter_map(|(_, _, kind, body)| match Note::decode(*kind, body)? {
+                Note::Task { task, elapsed, .. } if Some(task) == call.task => Some(elapsed),
+                _ => None,
+            });
+            let longest = tasks.max().expect("a note of the task");
+            let took_ns = trace.info.clock.nanos(Ticks(longest)).0;
+            assert!(took_ns.abs_diff(call.took_ns) < 1_000_000, "{way} {line}");
+            let text = fdr("info", &[&folder.files("out")[0]]);
+            assert!(text.contains(": task ") && begin > 0, "{text}");
+        }
+    }
+}
+
+#[test]
 fn slow_calls_make_one_trace_each() {
     let folders = WAYS.map(|_| Folder::new("triggered"));
     let trigger = "programs::triggered::handle>300ms +1s";
@@ -107,7 +157,7 @@ fn slow_calls_make_one_trace_each() {
         let call = slow_call(&trace);
         assert_eq!(call.function, "programs::triggered::handle", "{way}");
         assert!(
-            call.returned && call.took_ns > 300_000_000,
+            call.end == CallEnd::Returned && call.took_ns > 300_000_000,
             "{way}: {call:?}"
         );
         assert_eq!(call.thread_name, "programs", "{way}");
@@ -119,7 +169,7 @@ fn slow_calls_make_one_trace_each() {
         );
         assert_eq!(all[100], (begin, end), "{way}");
         assert!(trace.info.end.is_some_and(|dump| dump.0 > end), "{way}");
-        let took_ns = trace.info.clock.nanos(fdr_formats::Ticks(end - begin)).0;
+        let took_ns = trace.info.clock.nanos(Ticks(end - begin)).0;
         assert!(
             took_ns.abs_diff(call.took_ns) < 1_000_000,
             "{way}: {took_ns}, {call:?}"
@@ -206,7 +256,7 @@ fn a_call_that_never_returns_fires_once() {
         let call = slow_call(&trace);
         assert_eq!(call.function, "programs::triggered::hang", "{way}");
         assert!(
-            !call.returned && call.took_ns > 50_000_000,
+            call.end == CallEnd::Open && call.took_ns > 50_000_000,
             "{way}: {call:?}"
         );
         assert_eq!(call.thread_name, "hanging", "{way}");

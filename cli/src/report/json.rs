@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use fdr_formats::identity::{Identity, Part};
 use fdr_formats::model::{Level, Missing, RecordingCost};
-use fdr_formats::trigger::{Occurrence, Reason};
+use fdr_formats::trigger::{CallEnd, Occurrence, Reason};
 use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -114,12 +114,14 @@ pub(crate) fn trigger(reason: Reason<'_>) -> Value {
         "text": reason.trigger,
         "what": what,
         "function": call.map(|call| call.function),
+        "task": call.and_then(|call| call.task),
         "thread": call.map(|call| call.thread),
         "thread_name": call.map(|call| call.thread_name),
         "took_ns": call.map(|call| call.took_ns),
         "threshold_ns": reason.threshold_ns(),
         "begin_unix_ns": call.map(|call| call.begin_unix_ns),
-        "returned": call.map(|call| call.returned),
+        "returned": call.map(|call| call.end == CallEnd::Returned),
+        "dropped": call.map(|call| call.end == CallEnd::Dropped),
     })
 }
 

@@ -25,16 +25,18 @@ pub enum Occurrence<'a> {
     Other(&'a str),
 }
 
-/// A call that took too long.
+/// A call that took too long, or a task of an `async fn`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowCall<'a> {
     /// Its function.
     pub function: &'a str,
+    /// The id of the task. `None`: it is a call.
+    pub task: Option<u64>,
     /// How long it took, or has taken, in ns.
     pub took_ns: u64,
-    /// Whether it has returned.
-    pub returned: bool,
-    /// The kernel's id of its thread.
+    /// How it ended.
+    pub end: CallEnd,
+    /// The kernel's id of its thread. Of a task: the thread of its last poll.
     pub thread: u64,
     /// The name of the thread.
     pub thread_name: &'a str,
@@ -42,8 +44,34 @@ pub struct SlowCall<'a> {
     pub begin_unix_ns: u64,
 }
 
-const TOOK: &str = " took ";
-const NOT_RETURNED: &str = " has not returned after ";
+/// How a call or a task ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallEnd {
+    /// It returned.
+    Returned,
+    /// The future of the task was dropped.
+    Dropped,
+    /// It has not ended.
+    Open,
+}
+
+impl CallEnd {
+    /// All of them.
+    const ALL: [CallEnd; 3] = [CallEnd::Open, CallEnd::Dropped, CallEnd::Returned];
+
+    /// The words between the call and its time.
+    #[must_use]
+    pub fn verb(self) -> &'static str {
+        match self {
+            CallEnd::Returned => "took",
+            CallEnd::Dropped => "was dropped after",
+            CallEnd::Open => "has not returned after",
+        }
+    }
+}
+
+/// Stands before the id of a task, and between it and the function.
+const TASK: [&str; 2] = ["task ", " of "];
 const IN_THREAD: &str = " ms in thread ";
 const BEGUN: &str = "), begun at ";
 
@@ -59,9 +87,14 @@ impl fmt::Display for Reason<'_> {
             Occurrence::Other("") => Ok(()),
             Occurrence::Other(words) => write!(f, ": {words}"),
             Occurrence::Call(call) => {
-                let verb = if call.returned { TOOK } else { NOT_RETURNED };
+                f.write_str(": ")?;
+                if let Some(task) = call.task {
+                    let [before, behind] = TASK;
+                    write!(f, "{before}{task}{behind}")?;
+                }
+                let verb = call.end.verb();
                 let (ms, ns) = (call.took_ns / 1_000_000, call.took_ns % 1_000_000);
-                write!(f, ": {}{verb}{ms}.{ns:06}{IN_THREAD}", call.function)?;
+                write!(f, "{} {verb} {ms}.{ns:06}{IN_THREAD}", call.function)?;
                 let (s, ns) = (call.begin_unix_ns / SECOND, call.begin_unix_ns % SECOND);
                 let (thread, name, begun) = (call.thread, call.thread_name, Utc::from_unix(s));
                 write!(f, "{thread} ({name}{BEGUN}{begun}.{ns:09}Z")
@@ -115,21 +148,34 @@ impl<'a> Reason<'a> {
 
 impl<'a> SlowCall<'a> {
     fn parse(words: &'a str) -> Option<SlowCall<'a>> {
-        let (returned, (function, rest)) = match words.split_once(NOT_RETURNED) {
-            Some(parts) => (false, parts),
-            None => (true, words.split_once(TOOK)?),
+        let parts = |end: CallEnd| {
+            let verb = format!(" {} ", end.verb());
+            Some((end, words.split_once(&verb)?))
         };
+        let (end, (what, rest)) = CallEnd::ALL.into_iter().find_map(parts)?;
+        let task = SlowCall::task(what);
+        let function = task.map_or(what, |(_, function)| function);
         let (took, rest) = rest.split_once(IN_THREAD)?;
         let (thread, rest) = rest.split_once(" (")?;
         let (thread_name, begun) = rest.rsplit_once(BEGUN)?;
         Some(SlowCall {
             function,
+            task: task.map(|(task, _)| task),
             took_ns: fixed(took, 6)?,
-            returned,
+            end,
             thread: thread.parse().ok()?,
             thread_name,
             begin_unix_ns: unix_ns(begun)?,
         })
+    }
+}
+
+impl SlowCall<'_> {
+    /// The id of a task and its function.
+    fn task(what: &str) -> Option<(u64, &str)> {
+        let [before, behind] = TASK;
+        let (task, function) = what.strip_prefix(before)?.split_once(behind)?;
+        Some((number(task)?, function))
     }
 }
 
@@ -165,8 +211,9 @@ mod tests {
         let reason = Reason::parse(text).expect("a reason");
         let call = SlowCall {
             function: "<a::B as C>::d",
+            task: None,
             took_ns: 81_204_311,
-            returned: true,
+            end: CallEnd::Returned,
             thread: 71,
             thread_name: "x in thread 1 (",
             begin_unix_ns: 1_763_985_600_123_456_789,
@@ -179,7 +226,7 @@ mod tests {
         assert_eq!(reason.to_string(), text);
         let open = Reason {
             occurrence: Occurrence::Call(SlowCall {
-                returned: false,
+                end: CallEnd::Open,
                 took_ns: 7,
                 ..call
             }),
@@ -191,6 +238,20 @@ mod tests {
             "{text}"
         );
         assert_eq!(Reason::parse(&text), Some(open));
+        let task = Reason {
+            occurrence: Occurrence::Call(SlowCall {
+                task: Some(1025),
+                end: CallEnd::Dropped,
+                ..call
+            }),
+            ..reason
+        };
+        let text = task.to_string();
+        assert!(
+            text.contains(": task 1025 of <a::B as C>::d was dropped after 81.204311 ms in"),
+            "{text}"
+        );
+        assert_eq!(Reason::parse(&text), Some(task));
     }
 
     #[test]

@@ -7,9 +7,10 @@
 //! thread, has left a note before, or is in no totals.
 
 use fdr_formats::notes::{NoteKind, task_state};
+use fdr_formats::trigger::CallEnd;
 
 use super::note::Note;
-use super::{claim, host, notes, now, tls};
+use super::{claim, host, notes, now, tls, watch};
 use crate::clock::Stamp;
 use crate::primitive::{AtomicU64, Ordering, compiler_fence};
 use crate::ring::layout::{BUSY, OpenCalls, Row, Slot};
@@ -110,8 +111,13 @@ pub(crate) extern "C" fn end_of_guest(task: &mut Task, begun: Begun, end: End) {
             calls.is_long(ticks) || published >= open
         });
     if end.state != task_state::WAITING {
-        finish(task, end.ids, end.state, stamp, leaves_records);
-    } else if leaves_records {
+        return finish(task, end.ids, end.state, stamp, leaves_records);
+    }
+    let ticks = elapsed(task, stamp);
+    let [function, ..] = end.ids;
+    let fires = watch::task(tls::get(), function, task, ticks, CallEnd::Open);
+    task.is_reported |= fires;
+    if leaves_records || fires {
         note(task, end.ids, end.state, u8::from(task.is_counted), stamp);
         task.has_note = true;
     }
@@ -148,7 +154,7 @@ pub(crate) extern "C" fn enter_of_guest(task: u64) -> u64 {
 /// Ends a task: counts it, and writes its note if it is to have one.
 fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_records: bool) {
     let slot = tls::get();
-    let [_, finished, dropped, busy] = ids;
+    let [function, finished, dropped, busy] = ids;
     let end = match state {
         task_state::FINISHED => finished,
         _ => dropped,
@@ -161,8 +167,13 @@ fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_record
             totals::count(busy, polled, 0);
         });
     let is_long = open_calls::of_slot(slot).is_none_or(|calls| calls.is_long(elapsed));
+    let how = match state {
+        task_state::FINISHED => CallEnd::Returned,
+        _ => CallEnd::Dropped,
+    };
+    let fires = watch::task(slot, function, task, elapsed, how);
     // If it had left a note before, that note alone would say that it has not ended.
-    if leaves_records || is_long || task.has_note || !is_counted {
+    if leaves_records || is_long || fires || task.has_note || !is_counted {
         let counted = u8::from(task.is_counted) | u8::from(is_counted) << 1;
         note(task, ids, state, counted, stamp);
     }

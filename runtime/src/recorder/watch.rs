@@ -20,7 +20,7 @@ mod request;
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-use fdr_formats::trigger::MAX_TRIGGERS;
+use fdr_formats::trigger::{CallEnd, MAX_TRIGGERS};
 
 use super::{EXIT, process_ring, tls, writer};
 use crate::clock::Stamp;
@@ -28,6 +28,7 @@ use crate::ring::Ring;
 use crate::ring::counts::last_ticks;
 use crate::ring::layout::{Slot, state};
 use crate::site::COUNTED;
+use crate::site::task::Task;
 use crate::sys;
 
 use request::REQUESTS;
@@ -49,10 +50,15 @@ pub(crate) struct Watched {
     triggers: AtomicU32,
     /// 1 if a trigger named it at any time. From then on its edges come here.
     was_named: AtomicU32,
+    /// 1 if it is an `async fn` that was polled. Its tasks are measured, and not its polls.
+    has_tasks: AtomicU32,
 }
 
 /// By the ids of functions. Null until there is a trigger. It is replaced by a longer list, and never freed.
 static FUNCTIONS: AtomicPtr<&'static [Watched]> = AtomicPtr::new(core::ptr::null_mut());
+
+/// How long after its threshold a call or a task that has not ended fires, in ticks.
+static PATIENCE: AtomicU64 = AtomicU64::new(0);
 
 /// The thresholds of the triggers, in ticks.
 static THRESHOLDS: [AtomicU64; MAX_TRIGGERS] = [const { AtomicU64::new(NEVER) }; MAX_TRIGGERS];
@@ -94,6 +100,11 @@ pub(crate) fn set_threshold(number: usize, ticks: u64) {
     }
 }
 
+/// Sets how long after its threshold a call or a task that has not ended fires, in ticks.
+pub(crate) fn set_patience(ticks: u64) {
+    PATIENCE.store(ticks, Ordering::Relaxed);
+}
+
 /// Replaces the list of functions by a longer one. The elements are by the ids of functions.
 pub(crate) fn set_functions(list: &'static &'static [Watched]) {
     for (to, from) in list.iter().zip(functions()) {
@@ -103,6 +114,8 @@ pub(crate) fn set_functions(list: &'static &'static [Watched]) {
             .store(from.triggers.load(Ordering::Relaxed), Ordering::Relaxed);
         to.was_named
             .store(from.was_named.load(Ordering::Relaxed), Ordering::Relaxed);
+        to.has_tasks
+            .store(from.has_tasks.load(Ordering::Relaxed), Ordering::Relaxed);
     }
     let list = core::ptr::from_ref(list).cast_mut();
     // Release: pairs with the Acquire in `functions`.
@@ -193,23 +206,51 @@ pub(super) fn edge(slot: &'static Slot, word: u32, stamp: Stamp) {
     }
     let begin = stack.leave(slot, word & !EXIT);
     let watched = functions().get((word >> 4) as usize);
+    let watched = watched.filter(|of| of.has_tasks.load(Ordering::Relaxed) == 0);
     if let (Some(begin), Some(watched)) = (begin, watched) {
         let ticks = ticks.saturating_sub(begin);
         if ticks > watched.threshold.load(Ordering::Relaxed) {
-            leave_requests(watched, &slow_call(slot, word >> 4, begin, ticks, true));
+            let call = slow_call(slot, word >> 4, begin, ticks);
+            leave_requests(watched, &call);
         }
     }
 }
 
-fn slow_call(slot: &Slot, function: u32, begin: u64, ticks: u64, returned: bool) -> SlowCall {
+/// Compares the time of a task with the thresholds of its function, at its end and at the ends of its polls. Returns
+/// whether a trigger took it. Async-signal-safe.
+pub(super) fn task(slot: &Slot, function: u32, task: &Task, ticks: u64, end: CallEnd) -> bool {
+    let watched = functions().get(function as usize);
+    let Some(watched) = watched.filter(|of| of.was_named.load(Ordering::Relaxed) != 0) else {
+        return false;
+    };
+    watched.has_tasks.store(1, Ordering::Relaxed);
+    let threshold = watched.threshold.load(Ordering::Relaxed);
+    let patience = match end {
+        CallEnd::Open => PATIENCE.load(Ordering::Relaxed),
+        CallEnd::Returned | CallEnd::Dropped => 0,
+    };
+    if task.is_reported || ticks <= threshold.saturating_add(patience) {
+        return false;
+    }
+    let call = SlowCall {
+        task: task.id,
+        end,
+        ..slow_call(slot, function, task.first, ticks)
+    };
+    leave_requests(watched, &call)
+}
+
+/// A call that has returned.
+fn slow_call(slot: &Slot, function: u32, begin: u64, ticks: u64) -> SlowCall {
     let [first, second] = &slot.name;
     SlowCall {
         function,
+        task: 0,
         thread: slot.tid.load(Ordering::Relaxed),
         name: [first, second].map(|word| word.load(Ordering::Relaxed)),
         begin,
         ticks,
-        returned,
+        end: CallEnd::Returned,
     }
 }
 
@@ -280,10 +321,11 @@ impl Stack {
     }
 }
 
-/// Tells of watched calls that have not returned `patience` ticks after their threshold. Returns how many ticks later
-/// the next one of the open calls will be due. Only the dumper calls this.
-pub(crate) fn look_at_open(ring: &Ring, now: u64, patience: u64) -> Option<u64> {
+/// Tells of watched calls that have not returned so long after their threshold. Returns how many ticks later the next
+/// one of the open calls will be due. Only the dumper calls this.
+pub(crate) fn look_at_open(ring: &Ring, now: u64) -> Option<u64> {
     let mut next: Option<u64> = None;
+    let patience = PATIENCE.load(Ordering::Relaxed);
     let is_live = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::LIVE;
     for slot in ring.owned_slots().filter(is_live) {
         let stack = stack_of(ring, slot)?;
@@ -311,7 +353,10 @@ pub(crate) fn look_at_open(ring: &Ring, now: u64, patience: u64) -> Option<u64> 
                 next = Some(next.unwrap_or(NEVER).min(due - now + 1));
                 continue;
             }
-            let call = slow_call(slot, word >> 4, begin, now.saturating_sub(begin), false);
+            let call = SlowCall {
+                end: CallEnd::Open,
+                ..slow_call(slot, word >> 4, begin, now.saturating_sub(begin))
+            };
             if leave_requests(watched, &call) {
                 place.reported_begin.store(begin, Ordering::Relaxed);
             }

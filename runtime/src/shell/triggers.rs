@@ -27,7 +27,7 @@ use crate::recorder::{self, watch};
 use crate::sys::lock::{Guard, Leaked, Lock};
 use crate::sys::signal::undisturbed;
 use crate::{clock, crash, messages, sys};
-use calls::{calls, is_of, of_call, ticks};
+use calls::{OVERDUE_AFTER, calls, is_of, of_call, ticks};
 use trace_files::TraceFiles;
 
 pub(crate) use calls::problems;
@@ -163,6 +163,7 @@ pub(crate) fn set(state: &State, table: TableHandle, list: &'static [Trigger]) {
         for (number, _, longest) in calls(list) {
             watch::set_threshold(number, ticks(longest, frequency.hz));
         }
+        watch::set_patience(ticks(OVERDUE_AFTER, frequency.hz));
     }
     table.lock().watch(named);
     watch::forget();

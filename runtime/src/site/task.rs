@@ -22,6 +22,8 @@ pub(crate) struct Task {
     pub(crate) is_counted: bool,
     /// Whether it has left a note.
     pub(crate) has_note: bool,
+    /// Whether a trigger has fired because it took too long.
+    pub(crate) is_reported: bool,
 }
 
 const _: () = assert!(size_of::<Task>() == 40);
@@ -54,6 +56,7 @@ impl Task {
             drop: UNTOUCHED,
             is_counted: false,
             has_note: false,
+            is_reported: false,
         }
     }
 

@@ -3,23 +3,25 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use fdr_formats::trigger::MAX_TRIGGERS;
+use fdr_formats::trigger::{CallEnd, MAX_TRIGGERS};
 
 use crate::sys;
 
 /// The requests of threads to the dumper, by the numbers of the triggers.
 pub(super) static REQUESTS: [Request; MAX_TRIGGERS] = [const { Request::new() }; MAX_TRIGGERS];
 
-/// A call that took longer than a threshold.
+/// A call, or a task, that took longer than a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlowCall {
     pub(crate) function: u32,
+    /// 0: it is a call.
+    pub(crate) task: u64,
     pub(crate) thread: u32,
     /// The thread's name, padded with NULs.
     pub(crate) name: [u64; 2],
     pub(crate) begin: u64,
     pub(crate) ticks: u64,
-    pub(crate) returned: bool,
+    pub(crate) end: CallEnd,
 }
 
 /// A request of a thread to the dumper.
@@ -28,11 +30,16 @@ pub(super) struct Request {
     state: AtomicU32,
     function: AtomicU32,
     thread: AtomicU32,
-    returned: AtomicU32,
+    /// A [`CallEnd`].
+    end: AtomicU32,
+    task: AtomicU64,
     name: [AtomicU64; 2],
     begin: AtomicU64,
     ticks: AtomicU64,
 }
+
+const RETURNED: u32 = CallEnd::Returned as u32;
+const DROPPED: u32 = CallEnd::Dropped as u32;
 
 const FREE: u32 = 0;
 const WRITING: u32 = 1;
@@ -44,7 +51,8 @@ impl Request {
             state: AtomicU32::new(FREE),
             function: AtomicU32::new(0),
             thread: AtomicU32::new(0),
-            returned: AtomicU32::new(0),
+            end: AtomicU32::new(0),
+            task: AtomicU64::new(0),
             name: [const { AtomicU64::new(0) }; 2],
             begin: AtomicU64::new(0),
             ticks: AtomicU64::new(0),
@@ -65,8 +73,8 @@ impl Request {
         }
         self.function.store(call.function, Ordering::Relaxed);
         self.thread.store(call.thread, Ordering::Relaxed);
-        self.returned
-            .store(u32::from(call.returned), Ordering::Relaxed);
+        self.task.store(call.task, Ordering::Relaxed);
+        self.end.store(call.end as u32, Ordering::Relaxed);
         for (to, from) in self.name.iter().zip(call.name) {
             to.store(from, Ordering::Relaxed);
         }
@@ -94,7 +102,12 @@ pub(crate) fn request(number: usize) -> Option<SlowCall> {
         }),
         begin: request.begin.load(Ordering::Relaxed),
         ticks: request.ticks.load(Ordering::Relaxed),
-        returned: request.returned.load(Ordering::Relaxed) != 0,
+        task: request.task.load(Ordering::Relaxed),
+        end: match request.end.load(Ordering::Relaxed) {
+            RETURNED => CallEnd::Returned,
+            DROPPED => CallEnd::Dropped,
+            _ => CallEnd::Open,
+        },
     })
 }
 
@@ -121,11 +134,12 @@ mod tests {
         let request = Request::new();
         let call = |begin| SlowCall {
             function: 1,
+            task: 0,
             thread: 2,
             name: [3, 4],
             begin,
             ticks: 6,
-            returned: true,
+            end: CallEnd::Returned,
         };
         assert!(request.leave(&call(5)));
         assert!(!request.leave(&call(7)));

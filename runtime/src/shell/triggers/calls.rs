@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::text::owned;
-use fdr_formats::trigger::{Event, Occurrence, Reason, SlowCall, Trigger};
+use fdr_formats::trigger::{CallEnd, Event, Occurrence, Reason, SlowCall, Trigger};
 use fdr_formats::{moments, text};
 
 use super::{Due, Progress, as_ns, triggers};
@@ -15,7 +15,7 @@ use crate::shell::sites::TableHandle;
 use crate::shell::state::State;
 
 /// How long after its threshold a call that has not returned fires.
-const OVERDUE_AFTER: Duration = Duration::from_secs(2);
+pub(super) const OVERDUE_AFTER: Duration = Duration::from_secs(2);
 
 /// The most bytes of a function's name in a reason.
 const MAX_NAME: usize = 400;
@@ -93,8 +93,9 @@ pub(super) fn of_call(
         trigger: &trigger.text,
         occurrence: Occurrence::Call(SlowCall {
             function: text::last(&name, MAX_NAME),
+            task: (call.task != 0).then_some(call.task),
             took_ns: nanos(call.ticks, hz),
-            returned: call.returned,
+            end: call.end,
             thread: u64::from(call.thread),
             thread_name: thread_name.trim_end_matches('\0'),
             begin_unix_ns: u64::try_from(begin_unix_ns).unwrap_or(0),
@@ -105,7 +106,7 @@ pub(super) fn of_call(
         format!("{word}{shown}")
     };
     let mut marks = vec![(call.begin, mark("begin of "))];
-    if call.returned {
+    if call.end != CallEnd::Open {
         marks.push((call.begin.saturating_add(call.ticks), mark("end of ")));
     }
     Due {
@@ -130,7 +131,7 @@ impl Progress {
         if let Some(ring) = recorder::ring() {
             let hz = state.frequency().hz;
             let now = clock::read(state.chosen.kind).ticks;
-            let next = watch::look_at_open(ring, now, ticks(OVERDUE_AFTER, hz));
+            let next = watch::look_at_open(ring, now);
             pause_ns = pause_ns.min(next.map_or(u64::MAX, |ticks| nanos(ticks, hz) + 1));
         }
         self.calls_due_ns = now_ns.saturating_add(pause_ns);

@@ -9,6 +9,7 @@
 //! | `hang`, `release` | a thread calls `handle` and does not return before `release` |
 //! | `deep N` | N calls of `deep`, one inside the other, and inside them a call of `handle` that takes 100 ms |
 //! | `handled MS` | `handle` in a handler of a signal, which interrupts `step` |
+//! | `task MS`, `dropped MS`, `pending MS` | a task of `request`, which is polled twice with MS ms between; it ends, is dropped before the second poll, or waits on |
 //! | `untimed` | a call of a function without times |
 //! | `panic` | a panic in `handle`, which is caught |
 //! | `grow MIB` | takes MIB more MiB of memory |
@@ -16,10 +17,13 @@
 
 use fdr_tests::programs::children::{fork, wait_for};
 use fdr_tests::programs::threads::spawn;
+use std::future::poll_fn;
 use std::hint::black_box;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Condvar, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -60,6 +64,33 @@ fn deep(levels: u64) -> u64 {
     }
 }
 
+/// Waits for as many polls as it is told.
+#[fdr::traced(args(number))]
+async fn request(number: u64, mut polls: u32) -> u64 {
+    poll_fn(|_| {
+        polls -= 1;
+        match polls {
+            0 => Poll::Ready(step(number)),
+            _ => Poll::Pending,
+        }
+    })
+    .await
+}
+
+/// Polls a task of `request` twice, with that pause between. Returns the task if it has not ended.
+fn task(pause: Duration, polls: u32) -> Option<Pin<Box<dyn Future<Output = u64>>>> {
+    let mut task: Pin<Box<dyn Future<Output = u64>>> =
+        Box::pin(request(pause.as_millis() as u64, polls));
+    let mut context = Context::from_waker(Waker::noop());
+    let _ = task.as_mut().poll(&mut context);
+    thread::sleep(pause);
+    if polls > 3 {
+        return None;
+    }
+    let is_over = task.as_mut().poll(&mut context).is_ready();
+    (!is_over).then_some(task)
+}
+
 #[fdr::traced]
 fn hang() {
     wait();
@@ -92,6 +123,7 @@ fn child(takes: Duration) {
 pub(crate) fn main(_: &[&str]) {
     let mut hanging: Vec<JoinHandle<()>> = Vec::new();
     let mut grown: Vec<Vec<u8>> = Vec::new();
+    let mut pending = Vec::new();
     for line in io::stdin().lines() {
         let line = line.expect("a line");
         let words: Vec<&str> = line.split(' ').collect();
@@ -124,6 +156,9 @@ pub(crate) fn main(_: &[&str]) {
                     .for_each(|thread| thread.join().expect("it ends"));
             }
             "deep" => drop(black_box(deep(first))),
+            "task" => drop(task(takes, 2)),
+            "dropped" => drop(task(takes, 4)),
+            "pending" => pending.extend(task(takes, 3)),
             "untimed" => drop(black_box(untimed(first))),
             "handled" => {
                 let handler = on_signal as extern "C" fn(libc::c_int);
