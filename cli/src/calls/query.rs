@@ -58,9 +58,14 @@ impl Query<'_> {
         self.over.is_some() || self.filter.is_some()
     }
 
+    /// Whether the slow calls are shown by their causes.
+    pub(crate) fn is_of_causes(&self) -> bool {
+        self.causes.is_some() && !self.is_chosen()
+    }
+
     /// Whether calls in which a thread waits for work are set aside: not if the user wants each call.
     pub(crate) fn sets_idle_aside(&self) -> bool {
-        self.causes.is_some() && !self.is_chosen()
+        self.is_of_causes()
     }
 
     /// The ns from which a call of a function is shown. `None`: no call is.

@@ -191,11 +191,6 @@ pub(crate) fn times(row: &Row) -> (u64, u64) {
     (total, row.own.load(Ordering::Relaxed))
 }
 
-/// Whether the function of a row is known to be recursive.
-pub(crate) fn nests(row: &Row) -> bool {
-    row.nests.load(Ordering::Relaxed) != 0
-}
-
 /// How many calls of a row took about that long or longer, and their ticks, to 6 %.
 pub(crate) fn long_calls(row: &Row, ticks: u64) -> (u64, u64) {
     let (mut calls, mut total) = (0, 0_u64);

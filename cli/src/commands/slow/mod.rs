@@ -19,12 +19,13 @@ use fdr_formats::Source;
 use fdr_formats::registry;
 
 use super::{Series, Status, Traces};
-use crate::calls::findings::find;
+use crate::calls::findings::find_with;
 use crate::calls::json;
 use crate::calls::query::{DEFAULT_CALLS, DEFAULT_CALLS_OF_EACH, Query};
 use crate::calls::slow_call::SlowCall;
 use crate::output_file::{self, Shape};
 use crate::outputs::conversion::{self, Job};
+use crate::report::rows::Report;
 use crate::selection::call_options::{CallOptions, ChosenCalls};
 use crate::selection::{self, Filtering, Selection};
 use crate::{memory, trace, ui};
@@ -158,6 +159,19 @@ impl Options {
     }
 }
 
+impl Options {
+    /// The query for the tasks that stand before the calls.
+    fn query_of_tasks(&self) -> Query<'static> {
+        let shown = self.limit.map_or(DEFAULT_CALLS, NonZeroUsize::get);
+        Query {
+            causes: None,
+            most: shown,
+            of_each: DEFAULT_CALLS_OF_EACH.max(shown / 2),
+            ..Query::of_causes(shown, self.selection.is_of_whole_trace())
+        }
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let alone = options.save.as_ref().map(|_| "--save");
@@ -180,9 +194,11 @@ fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<S
     let chosen = options.calls.for_trace(source.info());
     let chosen = chosen.with_context(|| ui::path(trace))?;
     let info = source.info();
+    let query = options.query(&chosen);
+    let report = Report::of_all(trace, source)?;
     if options.tasks {
         let by = options.by.as_deref();
-        let found = tasks::find(&options.query(&chosen), by, trace, source)?;
+        let found = tasks::find(&query, by, trace, source, &report)?;
         ui::print(|out| {
             if options.json {
                 let file = trace.to_string_lossy();
@@ -193,12 +209,28 @@ fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<S
         })?;
         return Ok(Status::Done);
     }
-    let found = find(&options.query(&chosen), trace, source)?;
+    let found = find_with(&query, trace, source, &report)?;
+    // A reader of JSON says what it reads.
+    let tasks = match query.is_of_causes() && !options.json && report.has_tasks() {
+        true => Some(tasks::find(
+            &options.query_of_tasks(),
+            None,
+            trace,
+            source,
+            &report,
+        )?),
+        false => None,
+    };
     ui::print(|out| {
         if options.json {
             return json::write(out, &trace.to_string_lossy(), info, &found);
         }
         out.write_all(series.heading(trace).as_bytes())?;
+        if let Some(tasks) = &tasks {
+            writeln!(out, "tasks (--tasks)\n")?;
+            tasks::show::write(out, info, tasks, None)?;
+            writeln!(out, "\ncalls\n")?;
+        }
         show::write(out, info, &found)
     })?;
     if let Some(output) = &options.save {

@@ -37,6 +37,7 @@ pub(crate) struct Row {
     /// Time of all polls.
     pub(crate) busy_ns: u64,
     pub(crate) busy_mean_ns: Option<u64>,
+    pub(crate) busy_p50_ns: Option<u64>,
     pub(crate) busy_p99_ns: Option<u64>,
     /// Time between polls.
     pub(crate) waiting_ns: u64,
@@ -44,6 +45,7 @@ pub(crate) struct Row {
     pub(crate) elapsed_ns: u64,
     pub(crate) elapsed_mean_ns: Option<u64>,
     pub(crate) elapsed_p50_ns: Option<u64>,
+    pub(crate) elapsed_p90_ns: Option<u64>,
     pub(crate) elapsed_p99_ns: Option<u64>,
     pub(crate) elapsed_max_ns: Option<u64>,
 }
@@ -118,12 +120,13 @@ impl Tasks {
         if is_whole {
             add_totals(info, &mut sums);
         }
+        let value = |task: &Task| task.value.clone().filter(|_| options.by);
         let end = info.end.unwrap_or_default().max(trace_tasks.last);
         let mut open: Vec<(u64, &Task)> = Vec::new();
         for (id, task) in &trace_tasks.tasks {
             memory::check()?;
             let name = name_of(info, task.function);
-            let sum = sums.entry((name, task.value.clone())).or_default();
+            let sum = sums.entry((name, value(task))).or_default();
             sum.function = task.function;
             sum.add(task, is_whole);
             if !task.has_ended() {
@@ -135,7 +138,7 @@ impl Tasks {
         open.sort_by_key(|(id, task)| (std::cmp::Reverse(task.time), *id));
         open.retain(|(_, task)| {
             let name = name_of(info, task.function);
-            let sum = sums.get_mut(&(name, task.value.clone()));
+            let sum = sums.get_mut(&(name, value(task)));
             sum.is_some_and(|sum| sum.add_open(task, end))
         });
         let open = open.into_iter();
@@ -257,11 +260,13 @@ fn row(info: &TraceInfo, name: String, by: Option<String>, sum: &Sums) -> Row {
         unfinished: sum.begun.saturating_sub(ended),
         busy_ns: nanos(sum.busy.total.0.saturating_add(sum.open_busy)),
         busy_mean_ns: mean(&sum.busy),
+        busy_p50_ns: nanos_of(sum.busy.quantile(50)),
         busy_p99_ns: nanos_of(sum.busy.quantile(99)),
         waiting_ns: nanos(waiting.saturating_add(sum.open_waiting)),
         elapsed_ns: nanos(finished.total.0),
         elapsed_mean_ns: mean(finished),
         elapsed_p50_ns: nanos_of(finished.quantile(50)),
+        elapsed_p90_ns: nanos_of(finished.quantile(90)),
         elapsed_p99_ns: nanos_of(finished.quantile(99)),
         elapsed_max_ns: (finished.calls > 0).then(|| nanos(finished.longest.0)),
         name,
@@ -288,13 +293,14 @@ fn open_task(info: &TraceInfo, id: u64, task: &Task, end: Ticks) -> OpenTask {
 /// Sorts rows. Here, times are from the first poll to the end, and self time is the time of the polls.
 fn sort(rows: &mut [Row], options: &TableOptions<'_>) {
     let value = |row: &Row| match options.sort {
-        Key::Name | Key::Min | Key::P90 => None,
+        Key::Name | Key::Min => None,
         Key::Running | Key::Preempted | Key::Waiting => None,
         Key::Calls => Some(row.tasks),
         Key::Total => Some(row.elapsed_ns),
         Key::Own => Some(row.busy_ns),
         Key::Mean => row.elapsed_mean_ns,
         Key::P50 => row.elapsed_p50_ns,
+        Key::P90 => row.elapsed_p90_ns,
         Key::P99 => row.elapsed_p99_ns,
         Key::Max => row.elapsed_max_ns,
     };

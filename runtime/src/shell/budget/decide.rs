@@ -248,7 +248,7 @@ fn down(
         (is_counted && calls > 0 && !function.cannot_be_looked_at && may(id, function))
             .then_some(calls)
     });
-    let mut recursive = Vec::new();
+    let mut with_long_calls_inside = Vec::new();
     while sum_ns > goal_ns {
         let Some((calls, id)) = counted.pop() else {
             break;
@@ -258,12 +258,12 @@ fn down(
                 sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
                 chosen.push(id);
             }
-            LongCalls::Outermost => recursive.push((calls, id)),
-            LongCalls::Often => {}
+            LongCalls::CallsInside => with_long_calls_inside.push((calls, id)),
+            LongCalls::Own => {}
         }
     }
-    // Each recursion has long calls. Such functions are only looked at if nothing else keeps the budget.
-    for (calls, id) in recursive {
+    // Recursive functions are among them. They are only looked at if nothing else keeps the budget.
+    for (calls, id) in with_long_calls_inside {
         if sum_ns > limit_ns {
             sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
             chosen.push(id);
@@ -353,8 +353,8 @@ mod tests {
     fn decided(functions: &[Function], used_ns: u64, now_ns: u64) -> Option<(Vec<u32>, Level)> {
         let spent = COSTS.spent(functions, used_ns, 0);
         decide(&COSTS, functions, &spent, now_ns, &|id| match id {
-            7 => LongCalls::Often,
-            8 => LongCalls::Outermost,
+            7 => LongCalls::Own,
+            8 => LongCalls::CallsInside,
             _ => LongCalls::Rare,
         })
     }
@@ -397,12 +397,12 @@ mod tests {
         some[0] = functions(&[(0, 0)]).remove(0);
         let change = decided(&some, 10_000_000, 1);
         assert_eq!(change, Some((vec![3, 2], Level::LookedAt)));
-        // Its calls are often long, or there is no place for it.
+        // The function itself may be slow, or there is no place for it.
         some.extend(functions(&[(0, 5), (0, 900_000)]));
         some[2].cannot_be_looked_at = true;
         let change = decided(&some, 10_000_000, 1);
         assert_eq!(change, Some((vec![2, 4, 6], Level::LookedAt)));
-        // A recursive function is the last one.
+        // A function whose calls inside are slow is the last one.
         some.extend(functions(&[(0, 400_000)]));
         let change = decided(&some, 10_000_000, 1);
         assert_eq!(change, Some((vec![2, 4, 6, 8], Level::LookedAt)));

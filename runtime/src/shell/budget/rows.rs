@@ -18,8 +18,6 @@ pub(super) struct Sums {
     /// The long ones of the timed calls, and the sum of their ticks to 6 %.
     pub(super) long_calls: u64,
     pub(super) long_total: u64,
-    /// Calls of the function were open inside others.
-    pub(super) nests: bool,
 }
 
 impl Sums {
@@ -32,7 +30,6 @@ impl Sums {
             counted: self.counted.saturating_sub(before.counted),
             long_calls: self.long_calls.saturating_sub(before.long_calls),
             long_total: self.long_total.saturating_sub(before.long_total),
-            nests: self.nests,
         }
     }
 
@@ -94,7 +91,6 @@ pub(super) fn sums(
             sum.own += own;
             sum.long_calls += long_calls;
             sum.long_total += long_total;
-            sum.nests |= totals::nests(row);
         }
     });
     sums
@@ -122,27 +118,32 @@ pub(super) fn each_calls(ring: &Ring, give: &mut dyn FnMut(u32, u64, u64)) {
     });
 }
 
-/// How often the timed calls of a function are long.
+/// Why timed calls of a function are long.
 pub(super) enum LongCalls {
-    /// So rarely that the thread was preempted in them.
+    /// The thread was preempted in them, so they are rare.
     Rare,
-    /// The function is recursive, so its outermost calls are.
-    Outermost,
-    Often,
+    /// The calls inside take the time, as in each recursion.
+    CallsInside,
+    /// The function itself may take it.
+    Own,
 }
 
-/// If at most one in this many calls of a function is long, the function is not slow: the thread was preempted in the
-/// long call.
+/// If at most one in this many calls of a function is long, the thread was preempted in the long call. A function with
+/// fewer calls may have a few long ones.
 const PREEMPTED: u64 = 10_000;
+const FEW: u64 = 3;
+/// If the mean self time of a function is at most this part of a long call, the calls inside take the time.
+const PART_OF_LONG: u64 = 100;
 
-/// How often calls of at least that many ticks are.
+/// Why calls of at least that many ticks are long.
 pub(super) fn long_calls(ring: &Ring, id: u32, ticks: u64) -> LongCalls {
     let sums = sums(ring, &[id], Some(ticks), None);
     match sums.first() {
-        Some(sums) if sums.long_calls > sums.calls / PREEMPTED => match sums.nests {
-            true => LongCalls::Outermost,
-            false => LongCalls::Often,
-        },
-        _ => LongCalls::Rare,
+        Some(sums) if sums.long_calls <= FEW + sums.calls / PREEMPTED => LongCalls::Rare,
+        Some(sums) if sums.own / sums.calls.max(1) <= ticks / PART_OF_LONG => {
+            LongCalls::CallsInside
+        }
+        Some(_) => LongCalls::Own,
+        None => LongCalls::Rare,
     }
 }

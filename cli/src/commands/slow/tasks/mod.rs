@@ -6,10 +6,11 @@ pub(super) mod show;
 #[cfg(test)]
 mod tests;
 
+use std::cmp::Reverse;
 use std::path::Path;
 
 use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet};
 
 use self::notes::{NotePass, Stretches, TaskNotes};
 use crate::calls::cause::{self, Compared, ConcurrentCall};
@@ -20,8 +21,10 @@ use crate::calls::query::{ENOUGH_CALLS, MIN_NS, Query, TIMES_P50, TIMES_P90, tic
 use crate::calls::slow_call::SlowCall;
 use crate::calls::usual::{Usual, usual_of};
 use crate::report::names::name_of;
+use crate::report::query::Key;
 use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
+use crate::report::tasks::rows::{TableOptions, Tasks};
 use crate::report::tasks::task_table::{Task, TraceTasks};
 use crate::{selection, stacks, trace};
 
@@ -33,7 +36,7 @@ const NO_THREAD: ThreadId = ThreadId(u64::MAX);
 /// What is usual for the tasks of a function, in ticks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UsualTask {
-    /// Tasks that finished and have a note.
+    /// Tasks that finished.
     pub(super) tasks: u64,
     pub(super) p50: u64,
     pub(super) p90: u64,
@@ -84,6 +87,8 @@ impl SlowTask {
 pub(super) struct SlowTasks {
     pub(super) list: Vec<SlowTask>,
     pub(super) begin: Option<Ticks>,
+    /// Whether the usual values come from the whole run, not only from the tasks that have a note.
+    pub(super) is_whole_run: bool,
 }
 
 pub(super) fn find(
@@ -91,15 +96,16 @@ pub(super) fn find(
     by: Option<&str>,
     trace: &Path,
     source: &dyn Source,
+    report: &Report,
 ) -> anyhow::Result<SlowTasks> {
     let about = |error| trace::about(trace, error);
+    let info = source.info();
     let trace_tasks = TraceTasks::read(source, by).map_err(about)?;
-    let usual = usual_tasks(&trace_tasks);
-    let mut list = choose(query, source.info(), &trace_tasks, &usual);
+    let table = table(info, &trace_tasks, query.may_be_whole)?;
+    let mut list = choose(query, info, &trace_tasks, &table);
     let ids = list.iter().map(|slow| slow.id).collect();
     let passes = stacks::run(source, || PollPass::new(&ids)).map_err(about)?;
     let mut polls = PollPass::gather(passes);
-    let report = Report::of_all(trace, source)?;
     let calls: HashMap<FunctionId, Usual> = report.rows.iter().filter_map(usual_of).collect();
     let mut stretches = Stretches::default();
     polls
@@ -134,6 +140,7 @@ pub(super) fn find(
     Ok(SlowTasks {
         list,
         begin: selection::begin(source)?,
+        is_whole_run: table.is_whole,
     })
 }
 
@@ -148,60 +155,71 @@ fn as_call(poll: &Poll) -> SlowCall {
     }
 }
 
-/// What is usual, of each function whose tasks finished.
-fn usual_tasks(trace_tasks: &TraceTasks) -> HashMap<FunctionId, UsualTask> {
-    let mut times: HashMap<FunctionId, (Vec<u64>, Vec<u64>)> = HashMap::new();
-    let finished = |task: &&Task| task.state == fdr_formats::notes::task_state::FINISHED;
-    for task in trace_tasks.tasks.values().filter(finished) {
-        let (elapsed, busy) = times.entry(task.function).or_default();
-        elapsed.push(task.elapsed);
-        busy.push(task.busy.min(task.elapsed));
-    }
-    let usual = times
-        .into_iter()
-        .map(|(function, (mut elapsed, mut busy))| {
-            elapsed.sort_unstable();
-            busy.sort_unstable();
-            let usual = UsualTask {
-                tasks: elapsed.len() as u64,
-                p50: quantile(&elapsed, 50),
-                p90: quantile(&elapsed, 90),
-                p99: quantile(&elapsed, 99),
-                busy_p50: quantile(&busy, 50),
-            };
-            (function, usual)
-        });
+/// What the whole run, or the trace, tells of its tasks.
+fn table(info: &TraceInfo, trace_tasks: &TraceTasks, whole: bool) -> anyhow::Result<Tasks> {
+    let options = TableOptions {
+        filter: None,
+        sort: Key::Own,
+        reverse: false,
+        limit: None,
+        whole,
+        by: false,
+    };
+    Ok(Tasks::new(info, trace_tasks, &options)?)
+}
+
+/// What is usual, by the names of functions whose tasks finished.
+fn usual_tasks(info: &TraceInfo, table: &Tasks) -> HashMap<String, UsualTask> {
+    let ticks = |ns: Option<u64>| ns.map_or(0, |ns| ticks(&info.clock, ns));
+    let usual = table.rows.iter().map(|row| {
+        let usual = UsualTask {
+            tasks: row.finished,
+            p50: ticks(row.elapsed_p50_ns),
+            p90: ticks(row.elapsed_p90_ns),
+            p99: ticks(row.elapsed_p99_ns),
+            busy_p50: ticks(row.busy_p50_ns),
+        };
+        (row.name.clone(), usual)
+    });
     usual.collect()
 }
 
-/// Of a sorted list.
-fn quantile(sorted: &[u64], percent: usize) -> u64 {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied().unwrap_or(0)
+/// The task that made the trigger dump.
+fn task_of_trigger(info: &TraceInfo) -> Option<u64> {
+    info.trigger()?.call()?.task
 }
 
-/// The tasks with the largest excess. A task inside of one that is shown is not shown by itself.
+/// The task of the trigger, and those with the largest excess. A task inside of one that is shown is not shown by itself.
 fn choose(
     query: &Query<'_>,
     info: &TraceInfo,
     trace_tasks: &TraceTasks,
-    usual: &HashMap<FunctionId, UsualTask>,
+    table: &Tasks,
 ) -> Vec<SlowTask> {
     let clock = &info.clock;
+    let usual = usual_tasks(info, table);
+    let open_tasks: HashSet<u64> = table.open.iter().map(|open| open.id).collect();
+    let of_trigger = task_of_trigger(info);
     let end = info.end.unwrap_or_default().max(trace_tasks.last);
     let mut found: Vec<SlowTask> = Vec::new();
     for (id, task) in &trace_tasks.tasks {
+        // The note of its end was overwritten.
+        if !task.has_ended() && !open_tasks.contains(id) {
+            continue;
+        }
         let open = match task.has_ended() {
             true => 0,
             false => end.since(task.time).0,
         };
         let elapsed = task.elapsed.saturating_add(open);
-        let usual = usual.get(&task.function).copied().unwrap_or_default();
+        let name = name_of(info, task.function);
+        let usual = usual.get(&name).copied().unwrap_or_default();
         let filter = query.filter;
-        if filter.is_some_and(|filter| !filter.matches(&name_of(info, task.function))) {
+        if filter.is_some_and(|filter| !filter.matches(&name)) {
             continue;
         }
         let least = match query.over {
+            None if of_trigger == Some(*id) => 0,
             Some(over) => ticks(clock, over),
             None if filter.is_some() => 0,
             None if usual.tasks < ENOUGH_CALLS => continue,
@@ -233,7 +251,11 @@ fn choose(
         });
     }
     let excess = |slow: &SlowTask| slow.elapsed.saturating_sub(slow.usual.p50);
-    found.sort_by(|a, b| excess(b).cmp(&excess(a)).then(a.id.cmp(&b.id)));
+    let order = |slow: &SlowTask| {
+        let is_first = of_trigger == Some(slow.id) && query.filter.is_none();
+        (!is_first, Reverse(excess(slow)), slow.id)
+    };
+    found.sort_by_key(order);
     let mut shown: Vec<SlowTask> = Vec::new();
     for slow in found {
         let of_function = |other: &&SlowTask| other.task.function == slow.task.function;

@@ -58,9 +58,10 @@ pub(in crate::commands::slow) fn write(
                 time(slow.waiting())
             ),
             format!(
-                "usual {} (p50 of {} in the trace), p99 {}; busy {}",
+                "usual {} (p50 of {} in the {}), p99 {}; busy {}",
                 time(usual.p50),
                 ui::things(usual.tasks, "task"),
+                if found.is_whole_run { "run" } else { "trace" },
                 time(usual.p99),
                 time(usual.busy_p50)
             ),
