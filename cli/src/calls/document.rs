@@ -24,7 +24,13 @@ pub(crate) fn of_source(
     source: &dyn Source,
     is_whole: bool,
 ) -> anyhow::Result<Vec<u8>> {
-    let found = find(&Query::of_causes(DEFAULT_CALLS, is_whole), trace, source)?;
+    let report = Report::of_all(trace, source)?;
+    let found = find(
+        &Query::of_causes(DEFAULT_CALLS, is_whole),
+        trace,
+        source,
+        &report,
+    )?;
     let mut text = Vec::new();
     json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;
     Ok(text)

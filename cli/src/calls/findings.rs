@@ -46,17 +46,8 @@ pub(crate) struct Findings {
     pub(crate) has_waits: bool,
 }
 
-/// Finds the slow calls of a trace. Reports the damage of the trace.
+/// Finds the slow calls of a trace, whose [`Report::of_all`] is known. Reports the damage of the trace.
 pub(crate) fn find(
-    query: &Query<'_>,
-    trace: &Path,
-    source: &dyn Source,
-) -> anyhow::Result<Findings> {
-    find_with(query, trace, source, &Report::of_all(trace, source)?)
-}
-
-/// The same for a trace whose [`Report::of_all`] is known.
-pub(crate) fn find_with(
     query: &Query<'_>,
     trace: &Path,
     source: &dyn Source,

@@ -58,6 +58,16 @@ impl Query<'_> {
         self.over.is_some() || self.filter.is_some()
     }
 
+    /// The slow tasks of a trace.
+    pub(crate) fn of_tasks(shown: usize, may_be_whole: bool) -> Query<'static> {
+        Query {
+            causes: None,
+            most: shown,
+            of_each: DEFAULT_CALLS_OF_EACH.max(shown / 2),
+            ..Query::of_causes(shown, may_be_whole)
+        }
+    }
+
     /// Whether the slow calls are shown by their causes.
     pub(crate) fn is_of_causes(&self) -> bool {
         self.causes.is_some() && !self.is_chosen()

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use fdr_formats::{Source, TraceInfo};
 
+use super::slow::tasks as slow_tasks;
 use super::{Series, Status, Traces};
 use crate::calls::findings::{self, Findings};
 use crate::calls::query::Query;
@@ -57,17 +58,25 @@ fn one(trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
     let info = source.info();
     memory::grows("the figures of functions and threads");
     let mut report = Report::of_all(trace, source)?;
-    let tasks = match report.tasks {
-        (None | Some(0), 0) => None,
-        _ => Some(tasks_of(trace, source)?),
+    let tasks = match report.has_tasks() {
+        true => Some(tasks_of(trace, source)?),
+        false => None,
     };
     let is_large = report.records() > MAX_RECORDS;
-    let slow = match is_large || report.timeless {
-        true => None,
-        false => {
+    let looks = !is_large && !report.timeless;
+    let slow = match looks {
+        true => {
             let query = Query::of_causes(MAX_CAUSES, true);
-            Some(findings::find_with(&query, trace, source, &report)?)
+            Some(findings::find(&query, trace, source, &report)?)
         }
+        false => None,
+    };
+    let slow_tasks = match looks && tasks.is_some() {
+        true => {
+            let query = Query::of_tasks(MAX_CAUSES, true);
+            Some(slow_tasks::find(&query, None, trace, source, &report)?)
+        }
+        false => None,
     };
     report.show_whole(info, &ALL)?;
     report.limit(MAX_ROWS);
@@ -94,6 +103,10 @@ fn one(trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
             writeln!(out)?;
         }
         table::write_figures(out, &report, style)?;
+        if let Some(found) = slow_tasks.filter(|found| !found.list.is_empty()) {
+            writeln!(out, "\nSlow tasks:")?;
+            slow_tasks::show::write_short(out, info, &found)?;
+        }
         if let Some(found) = &slow {
             write_causes(out, info, found)?;
         } else if is_large {
@@ -101,7 +114,7 @@ fn one(trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
             let line = format!("Of more than {records} records, fdr slow finds the slow calls.");
             writeln!(out, "\n{}", ui::paragraph(&line, 2))?;
         }
-        write_next(out, trace)
+        write_next(out, trace, tasks.is_some())
     })?;
     Ok(Status::Done)
 }
@@ -146,16 +159,20 @@ fn write_causes(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyh
 }
 
 /// The commands that show all of it.
-fn write_next(out: &mut dyn Write, trace: &Path) -> anyhow::Result<()> {
+fn write_next(out: &mut dyn Write, trace: &Path, has_tasks: bool) -> anyhow::Result<()> {
     if input::is_standard(trace) {
         return Ok(());
     }
     let trace = ui::shell(trace);
     let width = "fdr report ".len() + trace.chars().count();
     writeln!(out, "\nNext:")?;
+    let what_is_slow = match has_tasks {
+        true => "the slow tasks and calls, and why",
+        false => "the slow calls, and why",
+    };
     for (command, what) in [
         ("report", "all functions"),
-        ("slow", "the slow calls, and why"),
+        ("slow", what_is_slow),
         ("view", "all threads in a browser"),
     ] {
         writeln!(

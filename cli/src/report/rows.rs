@@ -120,6 +120,12 @@ pub(crate) struct Report {
 }
 
 impl Report {
+    /// Whether the trace has tasks.
+    pub(crate) fn has_tasks(&self) -> bool {
+        let (counted, notes) = self.tasks;
+        counted.unwrap_or(0) + notes > 0
+    }
+
     /// Names, converts, filters and sorts.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ mod show;
 mod shown_tests;
 #[cfg(test)]
 mod states_tests;
-mod tasks;
+pub(super) mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -19,7 +19,7 @@ use fdr_formats::Source;
 use fdr_formats::registry;
 
 use super::{Series, Status, Traces};
-use crate::calls::findings::find_with;
+use crate::calls::findings::find;
 use crate::calls::json;
 use crate::calls::query::{DEFAULT_CALLS, DEFAULT_CALLS_OF_EACH, Query};
 use crate::calls::slow_call::SlowCall;
@@ -35,6 +35,10 @@ A call is slow if it took over ten times the p50 and over five times the p90 of
 its function. Functions with fewer than 20 calls have no usual call. With
 --filter, the slowest calls of these functions are shown, slow or not.
 A slow call inside of another slow call is not shown by itself.
+
+In a trace with tasks, the slow tasks come first, and the calls are polls, too.
+The task of a trigger is the first of all. --tasks shows tasks alone, --calls
+calls alone.
 
 Calls that have one cause are one entry, which shows the slowest of them: they
 waited for the same object while its holder was in the same function, the system
@@ -159,19 +163,6 @@ impl Options {
     }
 }
 
-impl Options {
-    /// The query for the tasks that stand before the calls.
-    fn query_of_tasks(&self) -> Query<'static> {
-        let shown = self.limit.map_or(DEFAULT_CALLS, NonZeroUsize::get);
-        Query {
-            causes: None,
-            most: shown,
-            of_each: DEFAULT_CALLS_OF_EACH.max(shown / 2),
-            ..Query::of_causes(shown, self.selection.is_of_whole_trace())
-        }
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let alone = options.save.as_ref().map(|_| "--save");
@@ -209,16 +200,14 @@ fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<S
         })?;
         return Ok(Status::Done);
     }
-    let found = find_with(&query, trace, source, &report)?;
+    let found = find(&query, trace, source, &report)?;
     // A reader of JSON says what it reads.
     let tasks = match query.is_of_causes() && !options.json && report.has_tasks() {
-        true => Some(tasks::find(
-            &options.query_of_tasks(),
-            None,
-            trace,
-            source,
-            &report,
-        )?),
+        true => {
+            let shown = options.limit.map_or(DEFAULT_CALLS, NonZeroUsize::get);
+            let query = Query::of_tasks(shown, query.may_be_whole);
+            Some(tasks::find(&query, None, trace, source, &report)?)
+        }
         false => None,
     };
     ui::print(|out| {

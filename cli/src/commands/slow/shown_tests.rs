@@ -188,7 +188,7 @@ fn lines_fit_and_locks_are_named() {
     assert!(wide.contains("<- 100.0 % of the excess, waiting"), "{wide}");
     // A program that already records its waits gets no advice about locks.
     let noted = WaitingTrace(&trace, NoteKind::ThreadState, wait(30));
-    found = find(&ALL, Path::new("memory"), &noted).expect("in memory");
+    found = super::tests::found(&noted, &ALL);
     let text = text(&noted, &found, 80);
     assert!(!text.contains("docs/locks.md"), "{text}");
 }

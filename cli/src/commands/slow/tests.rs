@@ -80,8 +80,10 @@ pub(super) fn trace(threads: &[(u64, &[Call])]) -> MemoryTrace {
     trace
 }
 
-pub(super) fn found(trace: &MemoryTrace, query: &Query<'_>) -> Findings {
-    find(query, Path::new("memory"), trace).expect("in memory")
+pub(super) fn found(source: &dyn Source, query: &Query<'_>) -> Findings {
+    let name = Path::new("memory");
+    let report = Report::of_all(name, source).expect("in memory");
+    find(query, name, source, &report).expect("in memory")
 }
 
 pub(super) fn sentences(trace: &MemoryTrace, query: &Query<'_>) -> Vec<String> {
@@ -231,7 +233,7 @@ fn answers_do_not_depend_on_lanes() {
         .collect();
     let mixed = MixedTrace(trace(&one_by_one));
     let mut out = Vec::new();
-    let found = find(&ALL, Path::new("memory"), &mixed).expect("in memory");
+    let found = found(&mixed, &ALL);
     show::write(&mut out, mixed.info(), &found).expect("memory");
     assert_eq!(String::from_utf8(out).expect("UTF-8"), wanted);
 }
@@ -287,7 +289,7 @@ fn pool(other: impl FnOnce(&mut Script)) -> MemoryTrace {
 
 /// The cause and the sentence of the slowest call.
 fn sentence_of(trace: &MemoryTrace) -> (Cause, String) {
-    let found = find(&ALL, Path::new("x"), trace).expect("a trace");
+    let found = found(trace, &ALL);
     let finding = found.list.first().expect("a slow call");
     (finding.explained.cause, sentence(&trace.info, finding))
 }

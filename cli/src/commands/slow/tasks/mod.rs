@@ -2,7 +2,7 @@
 //! never keep a poll of a task that is not shown.
 
 mod notes;
-pub(super) mod show;
+pub(in crate::commands) mod show;
 #[cfg(test)]
 mod tests;
 
@@ -57,7 +57,7 @@ pub(super) struct PollGap {
 }
 
 /// A slow task, and what was found of it.
-pub(super) struct SlowTask {
+pub(in crate::commands) struct SlowTask {
     pub(super) id: u64,
     pub(super) task: Task,
     pub(super) start: Ticks,
@@ -71,6 +71,8 @@ pub(super) struct SlowTask {
     /// Polls that have records.
     pub(super) recorded_polls: u64,
     pub(super) between: Option<PollGap>,
+    /// The function whose tasks it awaited for most of its time, and how many they were.
+    pub(super) awaited: Option<(FunctionId, u64)>,
     /// The longest poll, as a call.
     pub(super) poll: Option<Finding>,
     /// Its arguments, and the events inside.
@@ -84,14 +86,14 @@ impl SlowTask {
 }
 
 /// What was found in a trace.
-pub(super) struct SlowTasks {
-    pub(super) list: Vec<SlowTask>,
+pub(in crate::commands) struct SlowTasks {
+    pub(in crate::commands) list: Vec<SlowTask>,
     pub(super) begin: Option<Ticks>,
     /// Whether the usual values come from the whole run, not only from the tasks that have a note.
     pub(super) is_whole_run: bool,
 }
 
-pub(super) fn find(
+pub(in crate::commands) fn find(
     query: &Query<'_>,
     by: Option<&str>,
     trace: &Path,
@@ -120,6 +122,7 @@ pub(super) fn find(
         slow.recorded_polls = polls.len() as u64;
         slow.notes = notes.remove(&slow.id).unwrap_or_default();
         slow.between = longest_between(&polls, slow, &trace_tasks);
+        slow.awaited = awaited_function(&trace_tasks, slow);
         let poll = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
         if let Some(poll) = poll.filter(|_| slow.is_busy == Some(true)) {
             longest.insert(slow.id, as_call(poll));
@@ -246,6 +249,7 @@ fn choose(
             is_busy: (excess > 0).then_some(busy_excess as f64 >= MIN_PART * excess as f64),
             recorded_polls: 0,
             between: None,
+            awaited: None,
             poll: None,
             notes: TaskNotes::default(),
         });
@@ -325,6 +329,27 @@ fn awaited(
         outer = id;
     }
     found
+}
+
+/// The function whose tasks a task awaited for most of its waiting time, inside of those that it awaited for most of it.
+fn awaited_function(trace_tasks: &TraceTasks, slow: &SlowTask) -> Option<(FunctionId, u64)> {
+    let around = awaited(trace_tasks, slow.id, slow.start, slow.end);
+    let outer = around.map_or(slow.id, |(id, _)| id);
+    let mut inside: HashMap<FunctionId, (u64, u64)> = HashMap::new();
+    let all = trace_tasks.tasks.values();
+    for inner in all.filter(|inner| inner.parent == outer) {
+        let (elapsed, tasks) = inside.entry(inner.function).or_default();
+        *elapsed = elapsed.saturating_add(inner.elapsed);
+        *tasks += 1;
+    }
+    let longest = inside.into_iter().max_by_key(|(id, found)| (*found, *id));
+    let found =
+        longest.filter(|(_, (elapsed, _))| *elapsed as f64 >= MIN_PART * slow.waiting() as f64);
+    match (found, around) {
+        (Some((function, (_, tasks))), _) => Some((function, tasks)),
+        (None, Some((_, function))) => Some((function, 1)),
+        (None, None) => None,
+    }
 }
 
 /// What threads did in the longest time between the polls of each task.

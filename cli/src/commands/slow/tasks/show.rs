@@ -85,6 +85,25 @@ pub(in crate::commands::slow) fn write(
     Ok(())
 }
 
+/// Writes a paragraph for each task.
+pub(in crate::commands) fn write_short(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    found: &SlowTasks,
+) -> anyhow::Result<()> {
+    for slow in &found.list {
+        let line = format!(
+            "  {} {} (task {}): {}",
+            ui::duration(info.clock.nanos(Ticks(slow.elapsed)).0),
+            name(info, slow.task.function),
+            slow.id,
+            sentence(info, slow)
+        );
+        writeln!(out, "{}", ui::paragraph(&line, 4))?;
+    }
+    Ok(())
+}
+
 fn name(info: &TraceInfo, function: FunctionId) -> String {
     ui::clean(&name_of(info, function)).into_owned()
 }
@@ -118,7 +137,12 @@ fn sentence(info: &TraceInfo, slow: &SlowTask) -> String {
             let where_ = match long as f64 >= MIN_PART * slow.waiting() as f64 {
                 true => format!(", {} of it after poll {}", time(long), between.after),
                 false => {
-                    return format!("{words}, in many parts; the longest took {}.", time(long));
+                    let inside = slow.awaited.map_or_else(String::new, |(function, tasks)| {
+                        let tasks = ui::things(tasks, "task");
+                        format!(", most of it in {tasks} of {}", name(info, function))
+                    });
+                    let long = time(long);
+                    return format!("{words}{inside}; the longest part took {long}.");
                 }
             };
             words + &where_ + &around(info, between) + "."
@@ -176,6 +200,8 @@ fn one(info: &TraceInfo, found: &SlowTasks, slow: &SlowTask) -> Value {
             "busy_p50_ns": nanos(usual.busy_p50),
         },
         "excess_ns": nanos(slow.elapsed.saturating_sub(usual.p50)),
+        "awaited": slow.awaited.map(|(function, _)| name_of(info, function)),
+        "awaited_tasks": slow.awaited.map(|(_, tasks)| tasks),
         "between": slow.between.as_ref().map(|between| json_of_gap(info, between)),
         "arguments": json_of_calls::arguments(info, &slow.notes.arguments(task.function)),
         "events": json_of_calls::events(info, &slow.notes.events, slow.start),

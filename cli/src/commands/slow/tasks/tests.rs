@@ -1,6 +1,9 @@
 //! Slow tasks of a trace whose tasks are typed by hand. 1 tick = 1 ns.
 
+use fdr_formats::model::FunctionTotals;
 use fdr_formats::notes::task_state;
+use fdr_formats::tasks::{BUSY, FINISHED};
+use fdr_formats::{Thread, lengths};
 
 use super::*;
 use crate::commands::slow::tests::ALL;
@@ -101,6 +104,75 @@ fn longest_poll_gap_names_the_awaited_task() {
     );
     assert_eq!(between.awaited, Some((51, QUERY)));
     assert!(longest_between(&polls[..1], &chosen[0], &tasks).is_none());
+}
+
+#[test]
+fn many_awaited_tasks_of_one_function_are_counted() {
+    let mut tasks = trace_tasks();
+    tasks.tasks.remove(&51);
+    for id in 60..63 {
+        let query = task(
+            QUERY,
+            50,
+            5_000_000 + (id - 59) * 1_600_000,
+            1_500_000,
+            1_000,
+        );
+        tasks.tasks.insert(id, query);
+    }
+    let table = table(&info(), &tasks, true).expect("rows");
+    let chosen = choose(&ALL, &info(), &tasks, &table);
+    assert_eq!(awaited_function(&tasks, &chosen[0]), Some((QUERY, 3)));
+}
+
+#[test]
+fn the_task_of_a_trigger_is_the_first() {
+    let tasks = trace_tasks();
+    let table = table(&info(), &tasks, true).expect("rows");
+    let mut info = info();
+    info.reason = "trigger app::request>10us: task 7 of app::request took 0.020000 ms in thread 1 (x), begun at \
+                   2025-11-24T12:00:00.123456789Z"
+        .to_owned();
+    let chosen = choose(&ALL, &info, &tasks, &table);
+    let ids: Vec<u64> = chosen.iter().map(|slow| slow.id).collect();
+    assert_eq!(ids, [7, 50]);
+}
+
+#[test]
+fn lost_ends_do_not_make_tasks_open() {
+    let mut tasks = trace_tasks();
+    for task in tasks.tasks.values_mut() {
+        task.counted = 3;
+    }
+    // The totals count its end, but its last note is older.
+    if let Some(task) = tasks.tasks.get_mut(&3) {
+        (task.state, task.time) = (task_state::WAITING, Ticks(2));
+    }
+    let mut info = info();
+    let counted = [(11, FINISHED, 41, 0), (12, BUSY, 41, 41)];
+    let names = counted.map(|(id, words, ..)| (id, format!("app::request{words}")));
+    let names = names.each_ref().map(|(id, name)| (*id, name.as_str()));
+    info.functions.extend(functions(&names));
+    let totals = counted.map(|(id, _, calls, untimed)| FunctionTotals {
+        function: FunctionId(id),
+        calls,
+        untimed,
+        total: Ticks(20_000 * calls),
+        own: Ticks(5_000 * calls),
+        longest: Ticks(20_000),
+        lengths: vec![(lengths::class(20_000) as u8, calls)],
+        ..FunctionTotals::default()
+    });
+    info.threads = vec![Thread {
+        totals: totals.into(),
+        ..Thread::default()
+    }];
+    let table = table(&info, &tasks, true).expect("rows");
+    let ids: Vec<u64> = choose(&ALL, &info, &tasks, &table)
+        .iter()
+        .map(|slow| slow.id)
+        .collect();
+    assert_eq!(ids, [50]);
 }
 
 #[test]
