@@ -86,8 +86,6 @@ mod messages;
 pub mod no_private;
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 mod off;
-#[cfg(not(any(all(feature = "record", target_os = "linux"), target_os = "none")))]
-mod off_api;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod on;
 #[cfg(all(feature = "record", target_os = "linux"))]
@@ -125,12 +123,12 @@ pub use config::{Clock, Config, Log, Mode};
 /// The old name of [`gauge!`].
 #[doc(hidden)]
 pub use gauge as counter;
-#[cfg(not(all(feature = "record", target_os = "linux")))]
-pub use off::{Span, Spawned, spawned};
 #[cfg(not(any(all(feature = "record", target_os = "linux"), target_os = "none")))]
-pub use off_api::{
+pub use off::functions::{
     disable, dump, dump_because, dump_to, enable, is_enabled, mark, set_filter, statistics,
 };
+#[cfg(not(all(feature = "record", target_os = "linux")))]
+pub use off::{Span, Spawned, spawned};
 #[cfg(all(feature = "record", target_os = "linux"))]
 pub use on::{
     disable, dump, dump_because, dump_to, enable, is_enabled, mark, set_filter, statistics,

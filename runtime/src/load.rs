@@ -4,7 +4,7 @@
 #![allow(unsafe_code)]
 
 #[cfg(not(target_os = "linux"))]
-use crate::off::print_no_recorder as start;
+use crate::off::functions::print_no_recorder as start;
 #[cfg(target_os = "linux")]
 use crate::shell::start::at_load as start;
 

@@ -1,4 +1,7 @@
-//! The macros of the API, with the recorder compiled out, or on a system that it is not for.
+//! The API, with the recorder compiled out, or on a system that it is not for. A target without std has only the macros.
+
+#[cfg(not(target_os = "none"))]
+pub(crate) mod functions;
 
 use core::marker::PhantomData;
 

@@ -1,6 +1,6 @@
 //! The functions of the API, with the recorder compiled out, or on a system that it is not for. They are those of `on`, so
 //! a program builds with and without the feature `record`, and everywhere. Only a function that must return a trace may
-//! fail. A target without std has none of them.
+//! fail.
 
 use std::io::Write;
 
