@@ -70,8 +70,10 @@ impl CallEnd {
     }
 }
 
-/// Stands before the id of a task, and between it and the function.
-const TASK: [&str; 2] = ["task ", " of "];
+/// Stands before the id of a task.
+const TASK: &str = "task ";
+/// Stands between the id of a task and its function.
+const OF: &str = " of ";
 const IN_THREAD: &str = " ms in thread ";
 const BEGUN: &str = "), begun at ";
 
@@ -89,15 +91,16 @@ impl fmt::Display for Reason<'_> {
             Occurrence::Call(call) => {
                 f.write_str(": ")?;
                 if let Some(task) = call.task {
-                    let [before, behind] = TASK;
-                    write!(f, "{before}{task}{behind}")?;
+                    write!(f, "{TASK}{task}{OF}")?;
                 }
-                let verb = call.end.verb();
+                let (function, verb) = (call.function, call.end.verb());
                 let (ms, ns) = (call.took_ns / 1_000_000, call.took_ns % 1_000_000);
-                write!(f, "{} {verb} {ms}.{ns:06}{IN_THREAD}", call.function)?;
-                let (s, ns) = (call.begin_unix_ns / SECOND, call.begin_unix_ns % SECOND);
+                let (s, of_second) = (call.begin_unix_ns / SECOND, call.begin_unix_ns % SECOND);
                 let (thread, name, begun) = (call.thread, call.thread_name, Utc::from_unix(s));
-                write!(f, "{thread} ({name}{BEGUN}{begun}.{ns:09}Z")
+                write!(
+                    f,
+                    "{function} {verb} {ms}.{ns:06}{IN_THREAD}{thread} ({name}{BEGUN}{begun}.{of_second:09}Z"
+                )
             }
         }
     }
@@ -173,8 +176,7 @@ impl<'a> SlowCall<'a> {
 impl SlowCall<'_> {
     /// The id of a task and its function.
     fn task(what: &str) -> Option<(u64, &str)> {
-        let [before, behind] = TASK;
-        let (task, function) = what.strip_prefix(before)?.split_once(behind)?;
+        let (task, function) = what.strip_prefix(TASK)?.split_once(OF)?;
         Some((number(task)?, function))
     }
 }

@@ -60,8 +60,8 @@ static FUNCTIONS: AtomicPtr<&'static [Watched]> = AtomicPtr::new(core::ptr::null
 /// How long after its threshold a call or a task that has not ended fires, in ticks.
 static PATIENCE: AtomicU64 = AtomicU64::new(0);
 
-/// The thresholds of the triggers, in ticks.
-static THRESHOLDS: [AtomicU64; MAX_TRIGGERS] = [const { AtomicU64::new(NEVER) }; MAX_TRIGGERS];
+/// The thresholds of the triggers, in ticks, each with its bits inverted: memory of zeros is no part of the program's file.
+static THRESHOLDS: [AtomicU64; MAX_TRIGGERS] = [const { AtomicU64::new(!NEVER) }; MAX_TRIGGERS];
 
 /// The stacks, by the numbers of slots, and how many there are. A child of a fork uses the same memory, which is empty
 /// there.
@@ -96,7 +96,7 @@ const _: () = assert!(size_of::<Stack>() == 1024);
 /// Sets the threshold of a trigger, in ticks.
 pub(crate) fn set_threshold(number: usize, ticks: u64) {
     if let Some(threshold) = THRESHOLDS.get(number) {
-        threshold.store(ticks, Ordering::Relaxed);
+        threshold.store(!ticks, Ordering::Relaxed);
     }
 }
 
@@ -114,8 +114,6 @@ pub(crate) fn set_functions(list: &'static &'static [Watched]) {
             .store(from.triggers.load(Ordering::Relaxed), Ordering::Relaxed);
         to.was_named
             .store(from.was_named.load(Ordering::Relaxed), Ordering::Relaxed);
-        to.has_tasks
-            .store(from.has_tasks.load(Ordering::Relaxed), Ordering::Relaxed);
     }
     let list = core::ptr::from_ref(list).cast_mut();
     // Release: pairs with the Acquire in `functions`.
@@ -142,7 +140,7 @@ pub(crate) fn set_triggers(function: u32, triggers: u32) -> bool {
     let mut least = NEVER;
     for (number, threshold) in THRESHOLDS.iter().enumerate() {
         if triggers >> number & 1 == 1 {
-            least = least.min(threshold.load(Ordering::Relaxed));
+            least = least.min(!threshold.load(Ordering::Relaxed));
         }
     }
     watched.threshold.store(least, Ordering::Relaxed);
@@ -218,6 +216,7 @@ pub(super) fn edge(slot: &'static Slot, word: u32, stamp: Stamp) {
 
 /// Compares the time of a task with the thresholds of its function, at its end and at the ends of its polls. Returns
 /// whether a trigger took it. Async-signal-safe.
+#[inline(never)]
 pub(super) fn task(slot: &Slot, function: u32, task: &Task, ticks: u64, end: CallEnd) -> bool {
     let watched = functions().get(function as usize);
     let Some(watched) = watched.filter(|of| of.was_named.load(Ordering::Relaxed) != 0) else {
@@ -241,6 +240,7 @@ pub(super) fn task(slot: &Slot, function: u32, task: &Task, ticks: u64, end: Cal
 }
 
 /// A call that has returned.
+#[inline(never)]
 fn slow_call(slot: &Slot, function: u32, begin: u64, ticks: u64) -> SlowCall {
     let [first, second] = &slot.name;
     SlowCall {
@@ -261,7 +261,7 @@ fn leave_requests(watched: &Watched, call: &SlowCall) -> bool {
     let mut is_taken = false;
     for (number, (threshold, request)) in THRESHOLDS.iter().zip(&REQUESTS).enumerate() {
         let is_named = triggers >> number & 1 == 1;
-        if is_named && call.ticks > threshold.load(Ordering::Relaxed) {
+        if is_named && call.ticks > !threshold.load(Ordering::Relaxed) {
             is_taken |= request.leave(call);
         }
     }

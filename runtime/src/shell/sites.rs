@@ -440,6 +440,7 @@ impl Table {
     }
 
     /// From now on all calls are timed.
+    #[inline(never)]
     pub(crate) fn time_all(&mut self) {
         for function in &mut self.functions {
             let is_timed = function.level == Level::Timed && function.in_slice.is_none();
