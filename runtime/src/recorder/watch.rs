@@ -9,6 +9,9 @@
 //!
 //! A call may never return. So the dumper looks at the stacks, too ([`look_at_open`]).
 //!
+//! Of an `async fn`, tasks are compared with the threshold, and not their polls: at their ends, and, if they should have
+//! ended long ago, at the ends of their polls ([`task`]).
+//!
 //! The protocol with signal handlers of the same thread: a call reserves its place before it writes there, so a handler
 //! uses the places above. The handler leaves the depth as it found it.
 //!
