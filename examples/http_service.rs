@@ -1,5 +1,5 @@
-//! A service over HTTP, whose requests are tasks: each has an id, a route and a status. `request` below is all that a
-//! service of axum needs for that. The program serves on the loopback, and makes its own load: four clients with
+//! A service over HTTP, whose requests are tasks: each has an id, a route and a status. One layer of `fdr_tower` is all
+//! that a service of axum needs for that. The program serves on the loopback, and makes its own load: four clients with
 //! connections that stay open, and one that goes away. The clients measure their requests, and the program prints that.
 //!
 //! ```text
@@ -23,20 +23,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::extract::{MatchedPath, Path, Request};
+use axum::extract::Path;
 use axum::http::StatusCode;
-use axum::middleware::{Next, from_fn};
-use axum::response::Response;
 use axum::routing::get;
-
-/// The layer around all routes: one task for each request, from its first poll to its response.
-#[fdr::traced]
-async fn request(route: MatchedPath, request: Request, next: Next) -> Response {
-    fdr::event!("begin", route = route.as_str(), path = request.uri().path());
-    let response = next.run(request).await;
-    fdr::event!("end", status = response.status().as_u16());
-    response
-}
 
 fn service() -> Router {
     Router::new()
@@ -44,7 +33,7 @@ fn service() -> Router {
         .route("/search/{word}", get(search))
         .route("/digest", get(digest))
         .route("/news", get(news))
-        .route_layer(from_fn(request))
+        .layer(fdr_tower::layer())
 }
 
 /// Asks the database once. Odd items are not there.

@@ -56,7 +56,7 @@ fn rows_by(folder: &Folder, field: &str, function: &str) -> BTreeMap<String, Val
     let document = json(&words, &[&folder.only_trace()]);
     let rows = document["tasks"].as_array().expect("rows").clone();
     rows.into_iter()
-        .filter(|row| row["name"] == format!("http_service::{function}"))
+        .filter(|row| row["name"] == function)
         .map(|row| (row["by"].as_str().unwrap_or("none").to_owned(), row))
         .collect()
 }
@@ -135,20 +135,20 @@ fn route_figures_agree_with_the_clients() {
         ];
         assert_eq!(counts, wanted, "{keep}");
 
-        let routes = rows_by(&folder, "route", "request");
+        let routes = rows_by(&folder, "route", "fdr_tower::request");
         assert_eq!(routes.len(), clients.len() + 1, "{keep}: {routes:?}");
         assert_eq!(ends(&routes["/news"]), [1, 0, 1], "{keep}");
         for (route, client) in &clients {
             check_route(&routes[route], route, client, keep);
         }
         // The tasks inside of a request have its route.
-        let queries = rows_by(&folder, "route", "query");
+        let queries = rows_by(&folder, "route", "http_service::query");
         let wanted = [("/item/{number}", 16), ("/search/{word}", 9)];
         for (route, times) in wanted {
             let count = times * TWENTIES;
             assert_eq!(ends(&queries[route]), [count, count, 0], "{keep} {route}");
         }
-        let statuses = rows_by(&folder, "status", "request");
+        let statuses = rows_by(&folder, "status", "fdr_tower::request");
         let counts: Vec<_> = statuses
             .iter()
             .map(|(status, row)| (status.as_str(), ends(row)))
@@ -185,6 +185,6 @@ fn it_serves_whoever_asks() {
         "{response}"
     );
     drop(service.end().ok());
-    let routes = rows_by(&folder, "route", "request");
+    let routes = rows_by(&folder, "route", "fdr_tower::request");
     assert_eq!(ends(&routes["/item/{number}"]), [1, 1, 0]);
 }

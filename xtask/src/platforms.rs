@@ -100,7 +100,7 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     let checked = run_command(once(cmd!(
         old,
         "cargo check --quiet --config {PLAIN_FORMATS} --package fdr --package fdr-macros --package fdr-marks
-         --package fdr-formats --package fdr-tracing --package fdr-parking-lot"
+         --package fdr-formats --package fdr-tracing --package fdr-tower --package fdr-parking-lot"
     )));
     tally.count(&format!("Rust {RUST}"), checked);
     let installed = |name| {
@@ -203,7 +203,7 @@ fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
         }
         let crates = cmd!(
             sh,
-            "cargo check --quiet --target {target} --package fdr --package fdr-tracing --package fdr-parking-lot"
+            "cargo check --quiet --target {target} --package fdr --package fdr-tracing --package fdr-tower --package fdr-parking-lot"
         );
         let program = cmd!(
             sh,
