@@ -322,7 +322,9 @@ impl Row {
     /// Whether the other one is the floor of this one's clock.
     pub(crate) fn is_above(&self, floor: &Row) -> bool {
         let [is_floor, other] = [floor, self].map(|row| row.mode.kind == Kind::Floor);
-        is_floor && !other && floor.mode.word == self.mode.word
+        let word = self.mode.word.as_str();
+        let clock = word.strip_prefix("default-").unwrap_or(word);
+        is_floor && !other && floor.mode.word == clock
     }
 
     /// Why it was not measured.

@@ -1,6 +1,6 @@
 //! This project's recorder, as a program that depends on it uses it: an attribute, and variables. Modes:
-//! `rdtscp` (its default), `rdtsc`, `untimed` (the attribute for hot leaves, on everything here), `off` (compiled
-//! in, nothing set).
+//! `rdtscp` and `rdtsc` (each call leaves its records), `default-rdtscp` (its default: short calls leave sums alone) and
+//! `default-rdtsc`, `untimed` (the attribute for hot leaves, on everything here), `off` (compiled in, nothing set).
 
 use std::fs;
 use std::process::ExitCode;
@@ -51,15 +51,19 @@ impl Peer for Fdr {
 
 fn start(mode: &str) -> Result<Fdr> {
     let on = mode != "off";
-    let clock = if mode == "untimed" { "rdtsc" } else { mode };
+    let (clock, keep) = match (mode, mode.strip_prefix("default-")) {
+        (_, Some(clock)) => (clock, "10s"),
+        ("untimed", _) => ("rdtsc", "0"),
+        // Every call leaves its records, as with the other recorders.
+        (clock, _) => (clock, "0"),
+    };
     if on {
         let out = folder()?.join("");
         let out = out.to_str().ok_or("the folder's name is not UTF-8")?;
-        // Every call leaves its records, as with the other recorders.
         with_environment(&[
             ("FDR", "1"),
             ("FDR_CLOCK", clock),
-            ("FDR_KEEP", "0"),
+            ("FDR_KEEP", keep),
             ("FDR_OUT", out),
         ])?;
     }
