@@ -93,8 +93,8 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<S::Future> {
-        // A task of its own costs an allocation, so there is none while nothing is recorded.
-        if !fdr::is_enabled() {
+        // A task of its own costs an allocation, so there is none while requests are not recorded.
+        if !site::is_on() {
             let inner = self.inner.call(request);
             return ResponseFuture {
                 state: State::Plain { inner },
@@ -102,7 +102,7 @@ where
         }
         let facts = Facts::of(&request);
         let inner = self.inner.call(request);
-        let inner = Box::pin(fdr::task!("request", recorded(facts, inner)));
+        let inner = Box::pin(site::task(recorded(facts, inner)));
         ResponseFuture {
             state: State::Task { inner },
         }
@@ -133,6 +133,36 @@ impl<F: Future> Future for ResponseFuture<F> {
             StateProjection::Plain { inner } => inner.poll(context),
             StateProjection::Task { inner } => inner.as_mut().poll(context),
         }
+    }
+}
+
+/// The static of the task, as [`fdr::task!`] makes it, and whether it is on. No lock is taken.
+#[cfg(feature = "record")]
+mod site {
+    use fdr::private;
+
+    fn sites() -> &'static private::TaskSites {
+        private::task_sites!(file!(), line!(), named = "fdr_tower::request")
+    }
+
+    pub(super) fn is_on() -> bool {
+        let [function, ..] = sites();
+        private::is_on(function)
+    }
+
+    pub(super) fn task<F: Future>(future: F) -> impl Future<Output = F::Output> {
+        private::task_of(sites(), future)
+    }
+}
+
+#[cfg(not(feature = "record"))]
+mod site {
+    pub(super) fn is_on() -> bool {
+        false
+    }
+
+    pub(super) fn task<F: Future>(future: F) -> F {
+        future
     }
 }
 
