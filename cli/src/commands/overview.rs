@@ -12,7 +12,6 @@ use crate::calls::query::Query;
 use crate::calls::words::{cpu_time, idle, same_cause, sentence};
 use crate::report::all::ALL;
 use crate::report::names::name_of;
-use crate::report::query::Key;
 use crate::report::rows::Report;
 use crate::report::table;
 use crate::report::table_style::TableStyle;
@@ -123,12 +122,8 @@ fn tasks_of(trace: &Path, source: &dyn Source) -> anyhow::Result<Tasks> {
     let found = TraceTasks::read(source, None);
     let found = found.map_err(|error| trace::about(trace, error))?;
     let options = TableOptions {
-        filter: None,
-        sort: Key::Own,
-        reverse: false,
         limit: Some(MAX_ROWS),
-        whole: true,
-        by: false,
+        ..TableOptions::all(true)
     };
     Ok(Tasks::new(source.info(), &found, &options)?)
 }

@@ -201,7 +201,7 @@ fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<S
         return Ok(Status::Done);
     }
     let found = find(&query, trace, source, &report)?;
-    // A reader of JSON says what it reads.
+    // JSON has the calls, and with --tasks the tasks.
     let tasks = match query.is_of_causes() && !options.json && report.has_tasks() {
         true => {
             let shown = options.limit.map_or(DEFAULT_CALLS, NonZeroUsize::get);

@@ -79,6 +79,20 @@ pub(crate) struct TableOptions<'a> {
     pub(crate) by: bool,
 }
 
+impl TableOptions<'static> {
+    /// All tasks by function, those with the longest polls first.
+    pub(crate) fn all(whole: bool) -> TableOptions<'static> {
+        TableOptions {
+            filter: None,
+            sort: Key::Own,
+            reverse: false,
+            limit: None,
+            whole,
+            by: false,
+        }
+    }
+}
+
 /// The tasks of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tasks {

@@ -11,7 +11,6 @@ use fdr_formats::{
 
 use super::rows::{Row, TableOptions, Tasks};
 use super::task_table::TraceTasks;
-use crate::report::query::Key;
 
 const WAITING: u8 = task_state::WAITING;
 const ENDED: u8 = task_state::FINISHED;
@@ -76,12 +75,8 @@ fn trace_tasks(notes: &[Typed]) -> TraceTasks {
 
 fn tasks(info: &TraceInfo, found: &TraceTasks, whole: bool, by: bool) -> Tasks {
     let options = TableOptions {
-        filter: None,
-        sort: Key::Own,
-        reverse: false,
-        limit: None,
-        whole,
         by,
+        ..TableOptions::all(whole)
     };
     Tasks::new(info, found, &options).expect("memory")
 }

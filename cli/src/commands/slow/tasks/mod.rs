@@ -21,7 +21,6 @@ use crate::calls::query::{ENOUGH_CALLS, MIN_NS, Query, TIMES_P50, TIMES_P90, tic
 use crate::calls::slow_call::SlowCall;
 use crate::calls::usual::{Usual, usual_of};
 use crate::report::names::name_of;
-use crate::report::query::Key;
 use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
 use crate::report::tasks::rows::{TableOptions, Tasks};
@@ -160,15 +159,7 @@ fn as_call(poll: &Poll) -> SlowCall {
 
 /// What the whole run, or the trace, tells of its tasks.
 fn table(info: &TraceInfo, trace_tasks: &TraceTasks, whole: bool) -> anyhow::Result<Tasks> {
-    let options = TableOptions {
-        filter: None,
-        sort: Key::Own,
-        reverse: false,
-        limit: None,
-        whole,
-        by: false,
-    };
-    Ok(Tasks::new(info, trace_tasks, &options)?)
+    Ok(Tasks::new(info, trace_tasks, &TableOptions::all(whole))?)
 }
 
 /// What is usual, by the names of functions whose tasks finished.
