@@ -115,7 +115,7 @@ impl PolledTask {
                 is_recorded: call.is_recorded() && !tried,
                 state: task_state::WAITING,
             };
-            task::end(&mut self.task, poll.0, end);
+            task::request_dumps(task::end(&mut self.task, poll.0, end));
         }
     }
 
@@ -133,7 +133,7 @@ impl PolledTask {
             is_recorded: false,
             state: task_state::FINISHED,
         };
-        task::end(&mut self.task, begun, end);
+        task::request_dumps(task::end(&mut self.task, begun, end));
     }
 }
 

@@ -169,10 +169,11 @@ fn end(life: &mut OwnedTask, begun: &Begun, word: u64, state: u8) {
         is_recorded: word >= CallSite::MIN_ON,
         state,
     };
-    task::end(&mut life.task, *begun, end);
+    let requests = task::end(&mut life.task, *begun, end);
     if word != 0 {
         recorder::call(word | recorder::EXIT);
     }
+    task::request_dumps(requests);
 }
 
 /// A future that records an entry and an exit around every poll of the inner one, without times. It is no task.

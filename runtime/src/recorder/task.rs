@@ -15,7 +15,7 @@ use crate::clock::Stamp;
 use crate::primitive::{AtomicU64, Ordering, compiler_fence};
 use crate::ring::layout::{BUSY, OpenCalls, Row, Slot};
 use crate::ring::{open_calls, totals};
-use crate::site::task::{Begun, End, Task};
+use crate::site::task::{Begun, End, Requests, Task};
 
 /// How many ids a thread takes at once. The first number of a block is never used as an id.
 const BLOCK: u64 = 1024;
@@ -34,13 +34,24 @@ pub(crate) fn begin(task: &mut Task, is_recorded: bool, busy: u32) -> Begun {
     }
 }
 
-/// Ends a poll, before the exit of its call.
+/// Ends a poll, before the exit of its call. Returns the requests that [`request_dumps`] takes behind that exit.
 #[cold]
 #[inline(never)]
-pub(crate) fn end(task: &mut Task, begun: Begun, end: End) {
+pub(crate) fn end(task: &mut Task, begun: Begun, end: End) -> Requests {
     match host() {
         Some(host) => (host.task_end)(task, begun, end),
         None => end_of_guest(task, begun, end),
+    }
+}
+
+/// Hands the requests of triggers to the dumper. The dump has what the thread has written before.
+pub(crate) fn request_dumps(requests: Requests) {
+    if requests == Requests::default() {
+        return;
+    }
+    match host() {
+        Some(host) => (host.task_request_dumps)(requests),
+        None => request_dumps_of_guest(requests),
     }
 }
 
@@ -96,10 +107,10 @@ pub(crate) extern "C" fn begin_of_guest(task: &mut Task, is_recorded: bool, busy
 }
 
 /// [`end`] for a guest, called in its host.
-pub(crate) extern "C" fn end_of_guest(task: &mut Task, begun: Begun, end: End) {
+pub(crate) extern "C" fn end_of_guest(task: &mut Task, begun: Begun, end: End) -> Requests {
     tls::set_task(begun.around);
     if !task.is_open() {
-        return;
+        return Requests::default();
     }
     let stamp = now();
     let ticks = stamp.ticks.saturating_sub(begun.ticks);
@@ -115,19 +126,27 @@ pub(crate) extern "C" fn end_of_guest(task: &mut Task, begun: Begun, end: End) {
     }
     let ticks = elapsed(task, stamp);
     let [function, ..] = end.ids;
-    let fires = watch::task(tls::get(), function, task, ticks, CallEnd::Open);
+    let requests = watch::task(tls::get(), function, task, ticks, CallEnd::Open);
+    let fires = requests != Requests::default();
     task.is_reported |= fires;
     if leaves_records || fires {
         note(task, end.ids, end.state, u8::from(task.is_counted), stamp);
         task.has_note = true;
     }
+    requests
+}
+
+/// [`request_dumps`] for a guest, called in its host.
+pub(crate) extern "C" fn request_dumps_of_guest(requests: Requests) {
+    watch::hand_over(requests);
 }
 
 /// [`end_dropped`] for a guest, called in its host.
 pub(crate) extern "C" fn drop_of_guest(task: &mut Task, ids: &[u32; 4]) {
     let stamp = now();
     if task.is_open() {
-        return finish(task, *ids, task_state::DROPPED, stamp, false);
+        let requests = finish(task, *ids, task_state::DROPPED, stamp, false);
+        return watch::hand_over(requests);
     }
     let never_polled = |[dropped]: [&Row; 1]| totals::count_untimed(dropped);
     let [_, _, dropped, _] = *ids;
@@ -151,8 +170,14 @@ pub(crate) extern "C" fn enter_of_guest(task: u64) -> u64 {
     around
 }
 
-/// Ends a task: counts it, and writes its note if it is to have one.
-fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_records: bool) {
+/// Ends a task: counts it, and writes its note if it is to have one. Returns the requests of triggers for it.
+fn finish(
+    task: &mut Task,
+    ids: [u32; 4],
+    state: u8,
+    stamp: Stamp,
+    leaves_records: bool,
+) -> Requests {
     let slot = tls::get();
     let [function, finished, dropped, busy] = ids;
     let end = match state {
@@ -171,13 +196,15 @@ fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_record
         task_state::FINISHED => CallEnd::Returned,
         _ => CallEnd::Dropped,
     };
-    let fires = watch::task(slot, function, task, elapsed, how);
+    let requests = watch::task(slot, function, task, elapsed, how);
+    let fires = requests != Requests::default();
     // If it had left a note before, that note alone would say that it has not ended.
     if leaves_records || is_long || fires || task.has_note || !is_counted {
         let counted = u8::from(task.is_counted) | u8::from(is_counted) << 1;
         note(task, ids, state, counted, stamp);
     }
     task.close();
+    requests
 }
 
 impl OpenCalls {

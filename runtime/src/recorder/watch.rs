@@ -31,7 +31,7 @@ use crate::ring::Ring;
 use crate::ring::counts::last_ticks;
 use crate::ring::layout::{Slot, state};
 use crate::site::COUNTED;
-use crate::site::task::Task;
+use crate::site::task::{Requests, Task};
 use crate::sys;
 
 use request::REQUESTS;
@@ -217,13 +217,13 @@ pub(super) fn edge(slot: &'static Slot, word: u32, stamp: Stamp) {
     }
 }
 
-/// Compares the time of a task with the thresholds of its function, at its end and at the ends of its polls. Returns
-/// whether a trigger took it. Async-signal-safe.
+/// Compares the time of a task with the thresholds of its function, at its end and at the ends of its polls. Returns the
+/// requests of the triggers that took it. Async-signal-safe.
 #[inline(never)]
-pub(super) fn task(slot: &Slot, function: u32, task: &Task, ticks: u64, end: CallEnd) -> bool {
+pub(super) fn task(slot: &Slot, function: u32, task: &Task, ticks: u64, end: CallEnd) -> Requests {
     let watched = functions().get(function as usize);
     let Some(watched) = watched.filter(|of| of.was_named.load(Ordering::Relaxed) != 0) else {
-        return false;
+        return Requests::default();
     };
     watched.has_tasks.store(1, Ordering::Relaxed);
     let threshold = watched.threshold.load(Ordering::Relaxed);
@@ -232,14 +232,14 @@ pub(super) fn task(slot: &Slot, function: u32, task: &Task, ticks: u64, end: Cal
         CallEnd::Returned | CallEnd::Dropped => 0,
     };
     if task.is_reported || ticks <= threshold.saturating_add(patience) {
-        return false;
+        return Requests::default();
     }
     let call = SlowCall {
         task: task.id,
         end,
         ..slow_call(slot, function, task.first, ticks)
     };
-    leave_requests(watched, &call)
+    write_requests(watched, &call)
 }
 
 /// A call that has returned.
@@ -257,18 +257,35 @@ fn slow_call(slot: &Slot, function: u32, begin: u64, ticks: u64) -> SlowCall {
     }
 }
 
-/// Leaves the call with each trigger whose threshold it exceeds. Returns whether one took it.
+/// Writes a request for each trigger whose threshold the call exceeds. A trigger for which an earlier one waits takes none.
 #[cold]
-fn leave_requests(watched: &Watched, call: &SlowCall) -> bool {
+fn write_requests(watched: &Watched, call: &SlowCall) -> Requests {
     let triggers = watched.triggers.load(Ordering::Relaxed);
-    let mut is_taken = false;
+    let mut written = 0;
     for (number, (threshold, request)) in THRESHOLDS.iter().zip(&REQUESTS).enumerate() {
         let is_named = triggers >> number & 1 == 1;
-        if is_named && call.ticks > !threshold.load(Ordering::Relaxed) {
-            is_taken |= request.leave(call);
+        if is_named && call.ticks > !threshold.load(Ordering::Relaxed) && request.write(call) {
+            written |= 1 << number;
         }
     }
-    is_taken
+    Requests(written)
+}
+
+/// Hands the requests to the dumper and wakes it. Async-signal-safe.
+pub(super) fn hand_over(requests: Requests) {
+    for (number, request) in REQUESTS.iter().enumerate() {
+        if requests.0 >> number & 1 == 1 {
+            request.hand_over();
+        }
+    }
+}
+
+/// Writes the requests and hands them over. Returns whether a trigger took one.
+#[cold]
+fn leave_requests(watched: &Watched, call: &SlowCall) -> bool {
+    let requests = write_requests(watched, call);
+    hand_over(requests);
+    requests != Requests::default()
 }
 
 impl Stack {

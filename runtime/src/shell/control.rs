@@ -26,6 +26,7 @@ pub(super) static HOST: Host = Host {
     note: recorder::note_of_guest,
     task_begin: recorder::task::begin_of_guest,
     task_end: recorder::task::end_of_guest,
+    task_request_dumps: recorder::task::request_dumps_of_guest,
     task_drop: recorder::task::drop_of_guest,
     task_current: recorder::task::current_of_guest,
     task_enter: recorder::task::enter_of_guest,

@@ -97,6 +97,11 @@ pub(crate) struct Begun {
     pub(crate) around: u64,
 }
 
+/// The requests that a thread has written and not handed over: a bit for the number of each trigger.
+#[repr(transparent)]
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Requests(pub(crate) u32);
+
 /// The end of a poll.
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -23,7 +23,7 @@ use std::sync::Mutex;
 
 use super::CallSite;
 use super::slot_access::SlotAccess;
-use super::task::{Begun, End, Task};
+use super::task::{Begun, End, Requests, Task};
 use super::wait::{Holders, Wait};
 use crate::ring::layout::{CHUNK, Slot};
 use crate::sys::{self, notes::Note};
@@ -108,7 +108,8 @@ pub(crate) struct Host {
     pub(crate) note: unsafe extern "C" fn(kind: u32, body: *const u64, words: usize),
     /// Begins and ends a poll of a task, and ends a task outside of its polls.
     pub(crate) task_begin: extern "C" fn(task: &mut Task, is_recorded: bool, busy: u32) -> Begun,
-    pub(crate) task_end: extern "C" fn(task: &mut Task, begun: Begun, end: End),
+    pub(crate) task_end: extern "C" fn(task: &mut Task, begun: Begun, end: End) -> Requests,
+    pub(crate) task_request_dumps: extern "C" fn(requests: Requests),
     pub(crate) task_drop: extern "C" fn(task: &mut Task, ids: &[u32; 4]),
     /// The id of the task that the thread polls.
     pub(crate) task_current: extern "C" fn() -> u64,

@@ -59,8 +59,9 @@ impl Request {
         }
     }
 
-    /// Leaves the call for the dumper and wakes it, unless an earlier call still waits for the dumper.
-    pub(super) fn leave(&self, call: &SlowCall) -> bool {
+    /// Writes the call for the dumper, unless an earlier call still waits for it. The dumper sees it once it is handed
+    /// over.
+    pub(super) fn write(&self, call: &SlowCall) -> bool {
         // The load alone keeps further slow calls from writing into a line that other threads read.
         let is_free = self.state.load(Ordering::Relaxed) == FREE;
         // Acquire: pairs with the Release in `release`.
@@ -80,17 +81,21 @@ impl Request {
         }
         self.begin.store(call.begin, Ordering::Relaxed);
         self.ticks.store(call.ticks, Ordering::Relaxed);
+        true
+    }
+
+    /// Hands a written call to the dumper and wakes it.
+    pub(super) fn hand_over(&self) {
         // Release: pairs with the Acquire in `request`.
         self.state.store(READY, Ordering::Release);
         sys::thread::wake_dumper();
-        true
     }
 }
 
 /// The call that waits for the dumper since the trigger of that number fired. It waits until [`release`].
 pub(crate) fn request(number: usize) -> Option<SlowCall> {
     let request = REQUESTS.get(number)?;
-    // Acquire: pairs with the Release in `leave`.
+    // Acquire: pairs with the Release in `hand_over`.
     (request.state.load(Ordering::Acquire) == READY).then(|| SlowCall {
         function: request.function.load(Ordering::Relaxed),
         thread: request.thread.load(Ordering::Relaxed),
@@ -141,11 +146,15 @@ mod tests {
             ticks: 6,
             end: CallEnd::Returned,
         };
-        assert!(request.leave(&call(5)));
-        assert!(!request.leave(&call(7)));
+        let is_seen = |request: &Request| request.state.load(Ordering::Relaxed) == READY;
+        assert!(request.write(&call(5)));
+        assert!(!is_seen(&request), "its thread may still write records");
+        request.hand_over();
+        assert!(is_seen(&request));
+        assert!(!request.write(&call(7)));
         assert_eq!(request.begin.load(Ordering::Relaxed), 5);
         request.state.store(FREE, Ordering::Relaxed);
-        assert!(request.leave(&call(7)));
+        assert!(request.write(&call(7)));
         assert_eq!(request.begin.load(Ordering::Relaxed), 7);
     }
 }
