@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
@@ -18,6 +19,12 @@ pub(crate) struct Thread(libc::pthread_t);
 
 /// How many threads of [`spawn`] have no name yet.
 static UNNAMED: AtomicU32 = AtomicU32::new(0);
+
+/// Counts the threads of [`spawn`] that have begun.
+static BEGUN: AtomicU32 = AtomicU32::new(0);
+
+/// How long [`spawn`] waits at most for a thread's begin. A filter of system calls may end the thread before.
+const MAX_BEGIN: Duration = Duration::from_millis(100);
 
 /// Whether a thread of [`spawn`] has no name yet. It then has the name of the thread that made it.
 pub(crate) fn is_any_unnamed() -> bool {
@@ -36,7 +43,9 @@ struct Start {
 }
 
 /// Makes a thread. It inherits the signal mask and the CPUs of its maker. Std's threads would bring 20 kB of code into
-/// each traced program. `name` has at most 15 bytes. Not async-signal-safe.
+/// each traced program. `name` has at most 15 bytes. The C library gives a thread its heap at its first allocation. This
+/// function waits for that, because the program may then limit its addresses, and a failure would end it. Not
+/// async-signal-safe.
 ///
 /// # Errors
 /// The system makes no more threads.
@@ -47,6 +56,7 @@ pub(crate) fn spawn(
 ) -> io::Result<Thread> {
     let start: *mut Start = Box::into_raw(Box::new(Start { name, body }));
     UNNAMED.fetch_add(1, Ordering::Relaxed);
+    let begun = BEGUN.load(Ordering::Relaxed);
     // SAFETY: all zeros are valid attributes and a valid thread, to be filled in. Every pointer is valid for its call.
     // `begin` takes `start` over, if a thread is made.
     unsafe {
@@ -66,7 +76,19 @@ pub(crate) fn spawn(
             drop(Box::from_raw(start));
             return Err(io::Error::from_raw_os_error(error));
         }
+        wait_for_begin(begun);
         Ok(Thread(thread))
+    }
+}
+
+/// Waits until the count of threads that have begun is no longer `before`.
+fn wait_for_begin(before: u32) {
+    let end = Instant::now() + MAX_BEGIN;
+    while BEGUN.load(Ordering::Acquire) == before {
+        match end.checked_duration_since(Instant::now()) {
+            Some(left) => wait(&BEGUN, before, Some(left)),
+            None => return,
+        }
     }
 }
 
@@ -108,6 +130,8 @@ pub(crate) fn without_float_traps<T>(body: impl FnOnce() -> T) -> T {
 extern "C" fn begin(start: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: `spawn` made the box for this thread alone.
     let Start { name, body } = *unsafe { Box::from_raw(start.cast::<Start>()) };
+    drop(core::hint::black_box(Box::new(0_u8)));
+    wake(&BEGUN);
     // SAFETY: the name ends with a NUL, and the thread is the calling one.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr()) };
     UNNAMED.fetch_sub(1, Ordering::Relaxed);
