@@ -26,9 +26,13 @@ use crate::{clock, crash, messages, recorder, sys};
 /// the thread that woke it, in the midst of that thread's first call.
 const PAUSE_NS: u64 = 1_000_000;
 
-/// How long after its start the dumper compares the CPUs' clocks, prepares the most slots, and looks for rings of earlier
-/// runs, ns. A process that ends before does not pay for it: the comparison keeps two CPUs busy.
+/// How long after its start the dumper compares the CPUs' clocks and looks for rings of earlier runs, ns. A process that
+/// ends before does not pay for it: the comparison keeps two CPUs busy.
 const COMPARISON_NS: u64 = 50_000_000;
+
+/// How long after its start the dumper prepares the most slots, ns. They cost some 15 ms of CPU time, which is a part of
+/// the budget even of a process that lasts a second.
+const MOST_SPARES_NS: u64 = 1_000_000_000;
 
 /// The pause after a try that failed, because there was no space and no memory.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
@@ -85,8 +89,10 @@ fn run(state: &State, table: TableHandle) -> LookSchedule {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
     prepare(table, &mut brought_in, &mut due_ns);
-    let mut comparison_ns =
-        (!sys::process::is_fork_child()).then(|| clock::monotonic_raw_ns() + COMPARISON_NS);
+    let begin_ns = clock::monotonic_raw_ns();
+    let is_first = !sys::process::is_fork_child();
+    let mut comparison_ns = is_first.then_some(begin_ns + COMPARISON_NS);
+    let mut spares_ns = is_first.then_some(begin_ns + MOST_SPARES_NS);
     let mut dead_rings = None;
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = LookSchedule::new(clock::monotonic_raw_ns());
@@ -119,15 +125,20 @@ fn run(state: &State, table: TableHandle) -> LookSchedule {
         if comparison_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             comparison_ns = None;
             compare_clocks(state);
+            dead_rings = DeadRings::find(state);
+        }
+        if spares_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            spares_ns = None;
             if let Some(ring) = recorder::ring() {
                 ring.want_most_spares();
                 due_ns = Some(now_ns);
             }
-            dead_rings = DeadRings::find(state);
         }
         let goes_on = dead_rings.as_mut().is_some_and(DeadRings::remove_one);
         let next_removal = goes_on.then_some(Duration::ZERO);
-        let next_comparison = comparison_ns.map(|due_ns| Duration::from_nanos(due_ns - now_ns));
+        let until = |due_ns: u64| Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        let next_comparison = comparison_ns.map(until);
+        let next_spares = spares_ns.map(until);
         let next_look = Some(looks.sleep(now_ns));
         let next_states = states.look(now_ns);
         let next_account = budget.as_mut().and_then(|budget| budget.look(now_ns));
@@ -137,6 +148,7 @@ fn run(state: &State, table: TableHandle) -> LookSchedule {
             pause,
             next_look,
             next_comparison,
+            next_spares,
             next_removal,
             next_account,
             next_states,
