@@ -115,6 +115,17 @@ impl Function {
     }
 }
 
+/// What the budget has to know of a function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FunctionLevel {
+    /// How its calls are recorded. `None`: the function is off, or watched.
+    pub(crate) level: Option<Level>,
+    /// Whether `cargo fdr` or a scope chose it.
+    pub(crate) is_auto: bool,
+    /// Whether its calls are polls of tasks.
+    pub(crate) has_tasks: bool,
+}
+
 static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
@@ -465,13 +476,18 @@ impl Table {
         }
     }
 
-    /// For each function, in the order of ids: how its calls are recorded (`None` if the function is off or watched), and
-    /// whether `cargo fdr` or a scope chose it.
-    pub(crate) fn levels(&self) -> impl Iterator<Item = (Option<Level>, bool)> {
-        let functions = self.functions.iter();
-        functions.map(|function| {
+    /// The levels of the functions, in the order of ids.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = FunctionLevel> {
+        let functions = self.functions.iter().enumerate();
+        functions.map(|(index, function)| {
             let on = function.is_on() && function.has_levels();
-            (on.then_some(function.level), function.site.is_auto())
+            // The sites of a function with tasks are registered one behind the other.
+            let next = self.functions.get(index + 1);
+            FunctionLevel {
+                level: on.then_some(function.level),
+                is_auto: function.site.is_auto(),
+                has_tasks: next.is_some_and(|next| next.site.kind() == SiteKind::Finished),
+            }
         })
     }
 

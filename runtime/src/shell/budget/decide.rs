@@ -9,6 +9,7 @@ use super::CpuTimes;
 use super::estimates::FunctionEstimate;
 use super::rows::LongCalls;
 use crate::ring::totals;
+use crate::shell::sites::FunctionLevel;
 
 /// The cost of a call that is only counted, ns.
 pub(super) const COUNTED_NS: u64 = 2;
@@ -44,7 +45,8 @@ pub(super) struct Function {
     pub(super) level: Option<Level>,
     /// Whether `cargo fdr` or a scope chose the function.
     auto: bool,
-    /// There is no place in the ring for what would be estimated.
+    /// There is no place in the ring for what would be estimated, or the function has tasks: a task that ended while its
+    /// function is off would seem to hang.
     pub(super) cannot_be_looked_at: bool,
     /// The function stays on its level until this time, ns.
     until_ns: u64,
@@ -57,8 +59,9 @@ pub(super) struct Function {
 
 impl Function {
     /// The calls are about to be read anew.
-    pub(super) fn begin_check(&mut self, level: Option<Level>, auto: bool) {
-        (self.level, self.auto) = (level, auto);
+    pub(super) fn begin_check(&mut self, now: FunctionLevel) {
+        (self.level, self.auto) = (now.level, now.is_auto);
+        self.cannot_be_looked_at |= now.has_tasks;
         (self.calls_before, self.counted_before) = (self.calls, self.counted);
         (self.calls, self.counted) = (0, 0);
     }
@@ -424,7 +427,10 @@ mod tests {
         };
         function.note_missed(Ticks(1), at(100));
         assert_eq!(function.missed_now, 50);
-        function.begin_check(None, true);
+        function.begin_check(FunctionLevel {
+            is_auto: true,
+            ..FunctionLevel::default()
+        });
         function.note_missed(Ticks(2), at(120));
         function.note_missed(Ticks(3), at(1_000));
         assert_eq!(function.missed_now, 0);

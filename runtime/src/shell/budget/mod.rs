@@ -22,7 +22,7 @@ use std::time::Duration;
 use fdr_formats::Ticks;
 use fdr_formats::model::{Estimate, Level, RecordingCost};
 
-use super::sites::TableHandle;
+use super::sites::{FunctionLevel, TableHandle};
 use super::state::State;
 use crate::clock::{self, Kind};
 use crate::recorder;
@@ -226,8 +226,8 @@ impl Budget {
         {
             let table = self.table.lock();
             self.functions.resize_with(table.len(), Function::default);
-            for (function, (level, auto)) in self.functions.iter_mut().zip(table.levels()) {
-                function.begin_check(level, auto);
+            for (function, now) in self.functions.iter_mut().zip(table.levels()) {
+                function.begin_check(now);
             }
         }
         rows::each_calls(ring, &mut |id, calls, counted| {
@@ -328,7 +328,7 @@ impl ThreadsClock {
 /// How many functions are only counted, and how many are only looked at.
 pub(crate) fn functions_by_level(table: TableHandle) -> (usize, usize) {
     let mut by_level = (0, 0);
-    for (level, _) in table.lock().levels() {
+    for FunctionLevel { level, .. } in table.lock().levels() {
         by_level.0 += usize::from(level == Some(Level::Counted));
         by_level.1 += usize::from(level == Some(Level::LookedAt));
     }
