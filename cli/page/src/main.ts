@@ -2,6 +2,7 @@
 
 import { Alignment, alignment, ALIGNMENTS, exactness, shifts } from "./align";
 import { Asking } from "./asking";
+import { endings, gone, outdated, replaced } from "./banners";
 import { Causes } from "./causes";
 import { el, fill } from "./dom";
 import { Drawing } from "./draw";
@@ -26,19 +27,28 @@ async function main(): Promise<void> {
   };
   const data = document.getElementById("data")?.textContent?.trim() ?? "";
   document.body.replaceChildren(el("p", {}, "reading the trace…"));
-  const served = new Served(() => say("fdr view has ended: what is not here already can't be read any more"));
+  const alarms = el("ul", { class: "banners", role: "alert" });
+  let known: Info | null = null;
+  /** A banner that stays. The end of the server takes the place of what was told before. */
+  const alarm = (words: typeof gone) => (): void => {
+    if (!known || (alarms.childElementCount > 0 && words !== gone)) return;
+    fill(alarms, el("li", {}, ...words(known)));
+    window.dispatchEvent(new Event("resize"));
+  };
+  const served = new Served({ gone: alarm(gone), replaced: alarm(replaced), outdated: alarm(outdated) });
   const source: Source = data ? await open(data) : served;
   if (source === served) void served.stay();
-  const info = await source.info();
-  document.body.replaceChildren(...page(source, info, status, say));
+  known = await source.info();
+  document.body.replaceChildren(...page(source, known, status, say, alarms));
   window.dispatchEvent(new Event("resize"));
 }
 
-function page(source: Source, info: Info, status: HTMLElement, say: (text: string) => void): Node[] {
+function page(source: Source, info: Info, status: HTMLElement, say: (text: string) => void, alarms: HTMLElement): Node[] {
   const view = empty();
   const canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": "Lanes of all threads on one axis of time. The arrow keys select calls, and the details below tell of them." });
   const tip = el("div", { id: "tip", hidden: true });
   const notes = el("ul", { id: "notes", "aria-label": "what to know of this trace" });
+  const ended = el("ul", { class: "banners", "aria-label": "what ended the recording" });
   const title = el("h1");
   const find = el("input", { type: "search", placeholder: "search ( / )", "aria-label": "search functions by text or glob" });
   const unseen = el("p", { class: "unseen", "aria-live": "polite" });
@@ -76,6 +86,11 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     drawing.resize();
     stage.scroll(0);
     changed();
+  }
+
+  /** Tells what ended the traces: once, so that the focus stays where it is. */
+  function tell_endings(): void {
+    fill(ended, ...endings(stage, (...call) => void go(...call)));
   }
 
   function told(): void {
@@ -335,6 +350,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     else stage.show(view.from, view.to);
     stage.scroll(0);
     panel.renew();
+    tell_endings();
     told();
   }
 
@@ -387,6 +403,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
 
   [view.from, view.to] = [0, stage.end];
   const read_view = read(location.hash);
+  tell_endings();
   told();
   queueMicrotask(() => {
     if (Object.keys(read_view).length > 0) from_fragment();
@@ -402,7 +419,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     el("button", { onclick: actions.theme, title: "T: light or dark", "aria-label": "light or dark" }, "◐"),
     el("button", { onclick: actions.help, title: "?" }, "Help"),
   );
-  return [header, notes, el("div", { id: "stage" }, canvas, tip), panel.element, unseen, help];
+  return [header, alarms, ended, notes, el("div", { id: "stage" }, canvas, tip), panel.element, unseen, help];
 }
 
 main().catch((error: unknown) => {

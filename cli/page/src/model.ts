@@ -72,6 +72,19 @@ export interface Task {
   before: number;
 }
 
+/** What ended the recording of a trace. */
+export interface Ending {
+  kind: "panic" | "crash" | "signal" | "trigger";
+  /** Among the threads. */
+  thread: number | null;
+  /** The signal, the trigger with its event, or the message of the panic; empty in a file. */
+  what: string;
+  /** File, line and column of a panic. */
+  place: string;
+  /** The call that was too slow: its function, begin and end. */
+  call: [string, number, number] | null;
+}
+
 /** A trace. Times are ticks since a moment near its beginning. */
 export interface Trace {
   file: string;
@@ -80,6 +93,7 @@ export interface Trace {
   program: string;
   process: number | null;
   reason: string;
+  ending: Ending | null;
   frequency: number;
   base: string;
   begin: number;

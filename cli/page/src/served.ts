@@ -10,19 +10,21 @@ export class Served implements Source {
   /** Which snapshot the page means. */
   private number: number | undefined;
 
-  /** Tells that the server is gone. */
-  constructor(private readonly gone: () => void) {}
+  constructor(private readonly tell: Record<"gone" | "replaced" | "outdated", () => void>) {}
 
   /** For as long as this is read, the server knows that the page is open. */
   async stay(): Promise<void> {
     try {
       const answer = await fetch("api/alive");
       const reader = answer.body?.getReader();
-      while (reader && !(await reader.read()).done);
+      // Each beat says whether the files are still those that are shown.
+      for (let beat = await reader?.read(); beat && !beat.done; beat = await reader?.read()) {
+        if (new TextDecoder().decode(beat.value).includes("r")) this.tell.replaced();
+      }
     } catch {
       // Told below.
     }
-    this.gone();
+    this.tell.gone();
   }
 
   async ask(path: string, values: Values = {}, signal?: AbortSignal): Promise<Response> {
@@ -31,6 +33,7 @@ export class Served implements Source {
     for (let tries = 0; ; tries++) {
       try {
         const answer = await fetch(`api/${path}?${query}`, { signal: signal ?? null });
+        if (answer.status === 409) this.tell.outdated();
         if (!answer.ok) throw new Refused((await answer.text()).trim());
         return answer;
       } catch (error) {

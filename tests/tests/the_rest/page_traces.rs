@@ -54,9 +54,20 @@ fn thread(id: u64, name: &str) -> Thread {
 
 /// Three threads that call three functions. One call takes far longer than usual.
 pub(super) fn usual(path: &Path) {
+    usual_for(path, "");
+}
+
+/// The same, where a panic of the second thread ended the trace.
+pub(super) fn ended(path: &Path) {
+    let reason = "panic in thread 8 (worker-1) at src/main.rs:7:5: <b>index</b> out of bounds";
+    usual_for(path, reason);
+}
+
+fn usual_for(path: &Path, reason: &str) {
     let functions = [(1, "app::run"), (2, "app::step"), (3, "app::leaf")];
     let info = TraceInfo {
         functions: functions.map(|(id, name)| function(id, name)).to_vec(),
+        reason: reason.to_owned(),
         ..TraceInfo::default()
     };
     let id = FunctionId;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::call_key::CallKey;
 use super::curves::{self, CounterOf};
 use super::details;
+use super::ending::Ending;
 use super::http::{Answer, Request};
 use super::live::LiveTraces;
 use super::page;
@@ -54,6 +55,7 @@ pub(super) struct TraceOf<'a> {
     pub(super) program: &'a str,
     pub(super) process: Option<u64>,
     pub(super) reason: String,
+    pub(super) ending: Option<Ending>,
     pub(super) frequency: u64,
     /// The moment from which ticks count, and the remainder that rounding needs, as text: 53 bits are too few.
     pub(super) base: String,
@@ -144,6 +146,7 @@ impl<'a> TraceOf<'a> {
             program: &info.program,
             process: info.process,
             reason: trace::reason(info).into_owned(),
+            ending: Ending::new(viewed),
             frequency: info.clock.frequency,
             base: base.to_string(),
             begin: viewed.relative(begin),
@@ -359,6 +362,13 @@ impl Api {
 }
 
 impl Pages for Api {
+    fn beat(&self) -> &'static [u8] {
+        match self.live_traces.are_files_replaced() {
+            true => b"r",
+            false => b".",
+        }
+    }
+
     fn answer(&self, path: &str, request: &Request, asker: WaitingPeer<'_>) -> Answer {
         let answer = match path {
             "" => Ok(Answer::page(page::served())),
