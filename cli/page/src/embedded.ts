@@ -2,7 +2,7 @@
 // then figures of a stretch say that they leave those out. Figures of the whole trace are those of `fdr report`.
 
 import { duration, things } from "./format";
-import { Call, CALLS, CLIPPED, Curve, Details, Flame, Info, Marked, NO_SPANS, OPEN, Picture, place, Report, Row, RowOfTable, SHORT, Slow, Source, Spans, Survey, Task, TaskPoll, Trace } from "./model";
+import { Call, CALLS, CLIPPED, Curve, Details, Flame, FlamePath, Info, Marked, NO_SPANS, OPEN, Picture, place, Report, Row, RowOfTable, SHORT, Slow, Source, Spans, Survey, Task, TaskPoll, Trace, Tree, TreePath } from "./model";
 import { curves, pictures } from "./wire";
 
 /** Polls in the list of a task. */
@@ -207,9 +207,31 @@ export class Embedded implements Source {
   }
 
   async flame(nth: number, marked: Marked): Promise<Flame> {
+    return { paths: this.paths(nth, marked), left_out: 0 };
+  }
+
+  async tree(nth: number, marked: Marked): Promise<Tree> {
+    const all = this.paths(nth, marked);
+    const below: number[][] = all.map(() => []);
+    all.forEach(({ caller }, at) => at > 0 && below[caller]?.push(at));
+    const all_ns = all[0]?.total ?? 0;
+    const order = (one: number, other: number): number => (all[one]?.total ?? 0) - (all[other]?.total ?? 0) || (all[one]?.name ?? "").localeCompare(all[other]?.name ?? "");
+    const paths: TreePath[] = [];
+    const waiting: [number, number | null, number][] = below[0]?.sort(order).map((at) => [at, null, 0]) ?? [];
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      const [at, caller, depth] = next;
+      const { name, calls, total, own } = all[at] ?? { name: "", calls: 0, total: 0, own: 0 };
+      const place = paths.push({ name, caller, depth, calls, total_ns: total, self_ns: own, share: total / (all_ns || 1) }) - 1;
+      for (const called of below[at]?.sort(order) ?? []) waiting.push([called, place, depth + 1]);
+    }
+    return { all_ns, min_share: 0, paths, paths_not_shown: 0, not_shown_ns: 0 };
+  }
+
+  /** Paths of calls, callers first. */
+  private paths(nth: number, marked: Marked): (FlamePath & { calls: number })[] {
     const trace = this.trace(nth);
     const names = new Map(trace.functions.map((of) => [of.id, of.name]));
-    const paths = [{ name: "", caller: 0, own: 0, total: 0 }];
+    const paths = [{ name: "", caller: 0, own: 0, total: 0, calls: 0 }];
     const places = new Map<string, number>();
     const of = new Map<Visit, number>();
     for (const visit of this.visits(nth, marked)) {
@@ -218,12 +240,15 @@ export class Embedded implements Source {
       const key = `${caller} ${name}`;
       let at = places.get(key);
       if (at === undefined) {
-        at = paths.push({ name, caller, own: 0, total: 0 }) - 1;
+        at = paths.push({ name, caller, own: 0, total: 0, calls: 0 }) - 1;
         places.set(key, at);
       }
       of.set(visit, at);
       const path = paths[at];
-      if (path) path.own += Math.max(visit.ticks - visit.inside, 0);
+      if (path) {
+        path.own += Math.max(visit.ticks - visit.inside, 0);
+        path.calls += visit.calls;
+      }
     }
     for (const path of paths) path.total = path.own = nanos(path.own, trace.frequency);
     for (let at = paths.length - 1; at > 0; at--) {
@@ -231,7 +256,7 @@ export class Embedded implements Source {
       const caller = paths[path?.caller ?? 0];
       if (path && caller) caller.total += path.total;
     }
-    return { paths, left_out: 0 };
+    return paths;
   }
 
   /** The slow calls of the whole trace, or those of them that are in a stretch. */

@@ -46,7 +46,7 @@ export const KEYS: [string, [string, string][]][] = [
   ]],
   ["Details", [
     ["C", "the slow calls"],
-    ["1 … 5", "the tabs of the details, from the first to the last; arrows go from tab to tab"],
+    ["1 … 6", "the tabs of the details, from the first to the last; arrows go from tab to tab"],
   ]],
   ["More", [
     ["O", "show or hide the lanes of tasks"],
@@ -80,7 +80,7 @@ export function on_key(event: KeyboardEvent, actions: Actions): void {
     n: () => void actions.next(event.shiftKey ? -1 : 1),
     p: () => void actions.next(-1),
     c: actions.slow,
-    ...Object.fromEntries([1, 2, 3, 4, 5].map((nth) => [String(nth), () => actions.tab(nth)])),
+    ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((nth) => [String(nth), () => actions.tab(nth)])),
     "/": actions.search,
     "?": actions.help,
     escape: actions.clear,

@@ -314,7 +314,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
 
   /** A stretch is marked: the tab that is shown tells of it, or else the table. */
   function show_marked(): void {
-    const is_of_stretch = (["table", "flame", "slow"] as const).some((tab) => panel.is_at(tab));
+    const is_of_stretch = (["table", "flame", "tree", "slow"] as const).some((tab) => panel.is_at(tab));
     if (is_of_stretch) void panel.refresh();
     else panel.show("table");
     resized();

@@ -241,10 +241,40 @@ export interface Survey {
   slowest: Call[];
 }
 
+export interface FlamePath {
+  name: string;
+  caller: number;
+  own: number;
+  total: number;
+}
+
 /** Paths of calls; the first is the root, and a caller comes before what it calls. */
 export interface Flame {
-  paths: { name: string; caller: number; own: number; total: number }[];
+  paths: FlamePath[];
   left_out: number;
+}
+
+/** A path of the call tree, behind its caller. */
+export interface TreePath {
+  name: string;
+  /** Its place in the list. */
+  caller: number | null;
+  depth: number;
+  /** 0: it stands for no function. */
+  calls: number;
+  total_ns: number;
+  self_ns: number;
+  /** Of all time. */
+  share: number;
+}
+
+/** What `fdr report --tree --json` says. */
+export interface Tree {
+  all_ns: number;
+  min_share: number;
+  paths: TreePath[];
+  paths_not_shown: number;
+  not_shown_ns: number;
 }
 
 /** What `fdr slow --json` says of a call. */
@@ -290,6 +320,7 @@ export interface Source {
   task(trace: number, wanted: string | number, at: number): Promise<Task>;
   table(trace: number, marked: Marked, signal?: AbortSignal): Promise<Report>;
   flame(trace: number, marked: Marked, by: string, signal?: AbortSignal): Promise<Flame>;
+  tree(trace: number, marked: Marked, signal?: AbortSignal): Promise<Tree>;
   slow(trace: number, marked: Marked, signal?: AbortSignal): Promise<Slow>;
   details(trace: number, call: Call): Promise<Details>;
   /** The slowest are those within what is marked. */

@@ -8,14 +8,15 @@ import { call } from "./details";
 import { flame } from "./flame";
 import { slow } from "./slow";
 import { task } from "./task";
+import { tree } from "./tree";
 import { Tables } from "./tables";
 import { Host } from "./host";
 import { Source } from "./model";
 import { Stage } from "./stage";
 
-export type Tab = "table" | "flame" | "slow" | "call" | "task";
+export type Tab = "table" | "flame" | "tree" | "slow" | "call" | "task";
 
-const TABS: [Tab, string][] = [["table", "Functions"], ["flame", "Flame graph"], ["slow", "Slow calls"], ["call", "Call"], ["task", "Task"]];
+const TABS: [Tab, string][] = [["table", "Functions"], ["flame", "Flame graph"], ["tree", "Call tree"], ["slow", "Slow calls"], ["call", "Call"], ["task", "Task"]];
 
 export class Panel {
   readonly element: HTMLElement;
@@ -164,6 +165,7 @@ export class Panel {
     const makers: Record<Tab, () => Promise<Node[]>> = {
       table: () => this.tables.make(host),
       flame: () => flame(host),
+      tree: () => tree(host),
       slow: () => slow(host),
       call: () => call(host),
       task: () => task(host),

@@ -1,6 +1,6 @@
 // Asks the server that gave the page.
 
-import { Call, Curve, Details, Flame, Info, Marked, Picture, Report, Slow, Source, Survey, Task } from "./model";
+import { Call, Curve, Details, Flame, Info, Marked, Picture, Report, Slow, Source, Survey, Task, Tree } from "./model";
 import { curves, pictures } from "./wire";
 
 type Values = Record<string, string | number | undefined>;
@@ -86,6 +86,10 @@ export class Served implements Source {
 
   flame(trace: number, marked: Marked, by: string, signal?: AbortSignal): Promise<Flame> {
     return this.json("flame", { trace, by, ...of(marked) }, signal);
+  }
+
+  tree(trace: number, marked: Marked, signal?: AbortSignal): Promise<Tree> {
+    return this.json("tree", { trace, ...of(marked) }, signal);
   }
 
   slow(trace: number, marked: Marked, signal?: AbortSignal): Promise<Slow> {

@@ -145,7 +145,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FIELD", requires = "tasks")]
     by: Option<String>,
     /// Show the call tree: each path of calls below its caller, with total and self time
-    #[arg(long, conflicts_with_all = ["sort", "reverse", "window", "tasks", "hist", "files", "csv"])]
+    #[arg(long, conflicts_with_all = ["sort", "reverse", "tasks", "hist", "files", "csv"])]
     tree: bool,
     /// With --tree: leave out paths below this part of all time
     #[arg(long, value_name = "SHARE", value_parser = super::share, requires = "tree", default_value = "0.5%")]

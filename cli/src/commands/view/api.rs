@@ -26,7 +26,14 @@ use super::task_details;
 use super::tasks::{self, TaskSelector, Tasks};
 use super::viewed::{MarkedRange, ViewedTrace};
 use super::wire;
+use crate::tree::outline::Limits;
 use crate::{trace, ui};
+
+/// What the page shows of a call tree.
+const TREE: Limits = Limits {
+    least: 0.0005,
+    most: Some(20_000),
+};
 
 /// Threads of one picture.
 const MAX_THREADS: usize = 256;
@@ -322,6 +329,12 @@ impl Api {
         report.map(Answer::json).map_err(failed)
     }
 
+    fn tree(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
+        let tree = self.trace(request)?;
+        let tree = tree.outline(&marked(request)?, TREE, asker);
+        tree.map(Answer::json).map_err(failed)
+    }
+
     fn slow(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
         let slow = self.trace(request)?.slow(&marked(request)?, asker);
         slow.map(Answer::json).map_err(failed)
@@ -380,6 +393,7 @@ impl Pages for Api {
             "api/curves" => self.curves(request),
             "api/table" => self.table(request, asker),
             "api/flame" => self.flame(request, asker),
+            "api/tree" => self.tree(request, asker),
             "api/slow" => self.slow(request, asker),
             "api/call" => self.call(request),
             "api/survey" => self.survey(request, asker),

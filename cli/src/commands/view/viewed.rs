@@ -28,6 +28,7 @@ use crate::report::engine::Figures;
 use crate::report::json;
 use crate::report::rows::Report;
 use crate::tree::folding::Folding;
+use crate::tree::outline::{Limits, Outline};
 use crate::tree::paths::Paths;
 use crate::{input, memory, off_cpu, selection, trace, ui};
 
@@ -308,6 +309,29 @@ impl ViewedTrace {
             .with_context(|| ui::path(&self.path))?;
         paths.settle([1, 1]);
         Ok(paths)
+    }
+
+    /// The call tree of what is marked: the document of `fdr report --tree --json`.
+    ///
+    /// # Errors
+    /// If the trace can't be read.
+    pub(super) fn outline(
+        &self,
+        marked: &MarkedRange,
+        limits: Limits,
+        asker: WaitingPeer<'_>,
+    ) -> anyhow::Result<Vec<u8>> {
+        self.wait();
+        let _alone = self.alone(asker)?;
+        let ends_early = self.ticks_of(marked).1.is_some();
+        let folding = Folding::of_source(&self.path, self.part(marked), None, ends_early)?;
+        let mut text = Vec::new();
+        Outline::new(folding.rows(), limits).write_json(
+            &mut text,
+            &self.path.to_string_lossy(),
+            folding.info(),
+        )?;
+        Ok(text)
     }
 
     fn ids(&self, threads: &[usize]) -> Vec<ThreadId> {
