@@ -3,7 +3,7 @@
 import { duration, moment, things } from "./format";
 import { Pen } from "./curves";
 import { Picture, place, Spans } from "./model";
-import { AXIS, GUTTER, has_band, Lane, Scale, Stage } from "./stage";
+import { GUTTER, has_band, Lane, Scale, Stage } from "./stage";
 
 const STATES = ["running", "preempted", "waiting", "unknown"];
 const WORDS = ["running", "preempted", "waiting", "its state is not known"];
@@ -39,7 +39,7 @@ export function draw(pen: Pen, picture: Picture, { first, x }: Scale, y: number)
 export function words(stage: Stage, lane: Lane, x: number, y: number): string | null {
   const trace = stage.trace(lane.trace);
   const { picture } = lane;
-  const below = y - AXIS + stage.view.scroll - lane.top;
+  const below = y - stage.y(lane);
   if (!picture || !has_band(trace) || below < 0 || below > BAND + 5) return null;
   const tick = stage.tick(lane.trace, stage.time(x));
   const at = (spans: Spans): number => place(spans.to, tick);

@@ -16,8 +16,10 @@ import { beginning, filling, longest_inside } from "./places";
 import { pointer } from "./pointer";
 import { Search } from "./search";
 import { Served } from "./served";
-import { GUTTER, Lane, Stage } from "./stage";
+import { event_at } from "./events";
+import { GUTTER, Lane, PIN, Stage } from "./stage";
 import { empty, read, Selected, write } from "./view";
+import { wait_at } from "./waits";
 
 async function main(): Promise<void> {
   const status = el("output", { id: "status", "aria-live": "polite" });
@@ -62,12 +64,12 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   const asking = new Asking(stage, source, changed, (error) => say(String(error instanceof Error ? error.message : error)));
   const drawing = new Drawing(canvas, stage);
   const causes = new Causes(stage, source);
-  const panel = new Panel(stage, source, causes, { search, select: (trace, call) => select({ trace, ...call }), locate, go, show_task }, () => {
+  const panel = new Panel(stage, source, causes, { search, select: (trace, call) => select({ trace, ...call }), locate, go, show_task, show_event }, () => {
     panel.hide();
     resized();
     canvas.focus();
   }, resized);
-  const searching = new Search(stage, source, causes, { say, told, select, changed, survey: () => void asking.survey().catch(() => undefined) });
+  const searching = new Search(stage, source, causes, { say, told, select, show_event, changed, survey: () => void asking.survey().catch(() => undefined) });
   const slow_button = el("button", { title: "C", onclick: () => panel.show("slow") }, "Slow calls");
 
   function changed(): void {
@@ -139,6 +141,20 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     view.task = { trace, task: task.task, lane: task.lane, start: task.start };
     stage.reveal_task(trace, task);
     panel.show("task");
+  }
+
+  function show_event(trace: number, thread: number, time: number): void {
+    view.event = { trace, thread, counter: null, time };
+    stage.reveal_tick(trace, thread, time);
+    panel.show("event");
+  }
+
+  /** Selects what the holder of a lock was in. */
+  function show_holder({ lane, waits, nth }: NonNullable<ReturnType<typeof wait_at>>): void {
+    const holder = (waits.holder[nth] ?? 0) - 1;
+    const of = waits.function[nth] ?? 0;
+    if (holder < 0) return say("the holder of the lock is not known");
+    void go(lane.trace, holder, of ? stage.name(lane.trace, of) : null, waits.from[nth] ?? 0, waits.to[nth] ?? 0);
   }
 
   function search(text: string): void {
@@ -214,7 +230,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     clear: () => {
       if (view.search) search("");
       else if (view.mark) view.mark = null;
-      else [view.selected, view.task] = [null, null];
+      else [view.selected, view.task, view.event] = [null, null, null];
       void panel.refresh();
       changed();
     },
@@ -232,6 +248,30 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       for (const { trace } of [...stage.headings]) stage.open_tasks(trace, !is_open);
       if (!is_open && stage.seen(stage.tasks).length === 0) stage.scroll(first.top - view.scroll);
     },
+    event: async (direction) => {
+      const at = view.event ?? { trace: 0, thread: 0, time: stage.tick(0, view.from) - 1 };
+      const { previous, next } = await source.events(at.trace, Math.max(at.thread, 0), at.time, [...(stage.found_events[at.trace] ?? [])]);
+      const to = direction > 0 ? next : previous;
+      if (to) show_event(at.trace, to.thread, to.time);
+      else say(`no ${direction > 0 ? "later" : "earlier"} event`);
+    },
+    holder: () => {
+      const { selected } = view;
+      const lane = selected && lane_of(selected);
+      const waits = lane?.picture?.waits;
+      let best = -1;
+      for (let nth = 0; selected && waits && nth < waits.length; nth++) {
+        const [from, to] = [waits.from[nth] ?? 0, waits.to[nth] ?? 0];
+        const is_longer = best < 0 || to - from > (waits.to[best] ?? 0) - (waits.from[best] ?? 0);
+        if (from >= selected.start && to <= selected.end && is_longer) best = nth;
+      }
+      if (lane && waits && best >= 0) show_holder({ lane, waits, nth: best });
+      else say("the selected call waited for no lock");
+    },
+    pin: () => {
+      if (view.selected) stage.pin(view.selected.trace, view.selected.thread);
+      else say("no call is selected");
+    },
     align: () => (stage.info.traces.length > 1 ? align("call") : say("only one trace is shown")),
     help: () => help.showModal(),
     renew,
@@ -247,6 +287,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   pointer(canvas, stage, drawing, tip, causes, actions, {
     click: (x, y) => {
       const lane = stage.lane_at(y);
+      if (x < GUTTER && x >= GUTTER - PIN && lane) return stage.pin(lane.lane.trace, lane.lane.thread);
       if (x < GUTTER && lane) {
         lane.lane.is_open = !lane.lane.is_open;
         stage.update(stage.info);
@@ -254,6 +295,15 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       }
       const heading = stage.strip_at(stage.headings, y);
       if (heading) return stage.open_tasks(heading.trace, !heading.is_open);
+      const wait = wait_at(stage, x, y);
+      if (wait) return wait.waits.count[wait.nth] === 1 ? show_holder(wait) : stage.zoom(0.2, stage.time(x));
+      const event = event_at(stage, x, y);
+      if (event) return show_event(event.lane.trace, event.lane.thread, event.tick);
+      const counter = x < GUTTER ? null : stage.strip_at(stage.counters, y);
+      if (counter) {
+        view.event = { trace: counter.trace, thread: -1, counter: counter.counter.id, time: Math.round(stage.tick(counter.trace, stage.time(x))) };
+        return panel.show("event");
+      }
       const task = stage.task_at(x, y);
       if (task && task.tasks === 1) {
         const { trace, lane } = task.lane;
@@ -306,7 +356,10 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     if (view.selected) chosen[view.selected.trace] = view.selected;
     if (view.search) search(view.search);
     if (view.task && !stage.info.traces[view.task.trace]) view.task = null;
-    if (view.task && !view.selected) void show_task(view.task.trace, view.task.task, view.task.start);
+    if (view.event && !stage.info.traces[view.event.trace]) view.event = null;
+    stage.update(stage.info);
+    if (view.event && !view.selected && !view.task) panel.show("event");
+    else if (view.task && !view.selected) void show_task(view.task.trace, view.task.task, view.task.start);
     else if (view.selected) panel.show("call");
     else if (view.mark) panel.show("table");
     resized();
@@ -339,6 +392,8 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       const later = was && is ? Number(BigInt(is.base) - BigInt(was.base)) : 0;
       view.selected = thread < 0 ? null : { ...selected, thread, start: selected.start - later, end: selected.end - later };
     }
+    // The places of events are others, too.
+    view.event = null;
     const { task } = view;
     const is_same = (): boolean => view.task?.task === task?.task;
     if (task) source.task(task.trace, task.task, 0).then(

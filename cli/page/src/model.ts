@@ -19,6 +19,8 @@ export interface Function {
   file: string;
   line: number;
   is_called: boolean;
+  /** An event or a counter. */
+  is_event: boolean;
   untimed: boolean;
 }
 
@@ -154,6 +156,29 @@ export interface Spans {
   what: Uint32Array;
 }
 
+/** Waits for locks. */
+export interface Waits {
+  length: number;
+  from: Float64Array;
+  to: Float64Array;
+  /** Place of the holder + 1; 0: not known. */
+  holder: Uint32Array;
+  /** Of the lock, and of the function that the holder was in; 0: not known. */
+  name: Uint32Array;
+  function: Uint32Array;
+  /** How many are joined. */
+  count: Uint32Array;
+}
+
+export const NO_WAITS = (): Waits => ({ length: 0, from: new Float64Array(), to: new Float64Array(), holder: new Uint32Array(), name: new Uint32Array(), function: new Uint32Array(), count: new Uint32Array() });
+
+/** The events of one moment of a thread in words, and the neighbours in time. */
+export interface Events {
+  events: string[];
+  previous: { thread: number; time: number } | null;
+  next: { thread: number; time: number } | null;
+}
+
 /** What is drawn of a thread. */
 export interface Picture {
   thread: number;
@@ -162,6 +187,7 @@ export interface Picture {
   signs: Spans;
   /** On which CPU (what) it was, and how often it changed to come there (kind). */
   cpus: Spans;
+  waits: Waits;
   /** Until when the thread was read; NaN: all of it. */
   until: number;
   /** Calls of fewer ticks are joined, for want of memory. */
@@ -318,6 +344,8 @@ export interface Source {
   tasks(trace: number, lanes: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]>;
   /** A task: one with that number, or the one in a lane at a tick. Its list has the polls around the tick. */
   task(trace: number, wanted: string | number, at: number): Promise<Task>;
+  /** The events of a thread at a tick. The neighbours are of those names; none: of all. */
+  events(trace: number, thread: number, at: number, names: number[]): Promise<Events>;
   table(trace: number, marked: Marked, signal?: AbortSignal): Promise<Report>;
   flame(trace: number, marked: Marked, by: string, signal?: AbortSignal): Promise<Flame>;
   tree(trace: number, marked: Marked, signal?: AbortSignal): Promise<Tree>;

@@ -1,6 +1,6 @@
 // Asks the server that gave the page.
 
-import { Call, Curve, Details, Flame, Info, Marked, Picture, Report, Slow, Source, Survey, Task, Tree } from "./model";
+import { Call, Curve, Details, Events, Flame, Info, Marked, Picture, Report, Slow, Source, Survey, Task, Tree } from "./model";
 import { curves, pictures } from "./wire";
 
 type Values = Record<string, string | number | undefined>;
@@ -78,6 +78,10 @@ export class Served implements Source {
 
   task(trace: number, wanted: string | number, at: number): Promise<Task> {
     return this.json("task", { trace, at, ...(typeof wanted === "string" ? { task: wanted } : { lane: wanted }) });
+  }
+
+  events(trace: number, thread: number, at: number, names: number[]): Promise<Events> {
+    return this.json("event", { trace, thread, at, names: names.join(",") });
   }
 
   table(trace: number, marked: Marked, signal?: AbortSignal): Promise<Report> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fdr_formats::identity::Part;
-use fdr_formats::model::State;
+use fdr_formats::model::{FunctionKind, State};
 use fdr_formats::{Clock, FunctionId, Ticks};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use super::call_key::CallKey;
 use super::curves::{self, CounterOf};
 use super::details;
 use super::ending::Ending;
+use super::events;
 use super::http::{Answer, Request};
 use super::live::LiveTraces;
 use super::page;
@@ -95,6 +96,7 @@ pub(super) struct FunctionOf<'a> {
     file: &'a str,
     line: u32,
     is_called: bool,
+    is_event: bool,
     untimed: bool,
 }
 
@@ -134,6 +136,7 @@ impl<'a> TraceOf<'a> {
             file: &function.file,
             line: function.line,
             is_called: function.is_called(),
+            is_event: function.kind == FunctionKind::Event,
             untimed: function.untimed,
         });
         let mut lines = viewed.index.lines();
@@ -220,7 +223,7 @@ pub(super) fn notes(viewed: &ViewedTrace, words: Words) -> Vec<String> {
     }
     let lines = viewed.index.lines();
     let (deep, signs) = lines.fold((0, 0), |(deep, signs), line| {
-        let more = line.more_signs + line.counters.more + line.tasks.more;
+        let more = line.more_signs + line.counters.more + line.tasks.more + line.waits.more;
         (deep + line.pyramid.too_deep, signs + more)
     });
     if deep > 0 {
@@ -230,7 +233,7 @@ pub(super) fn notes(viewed: &ViewedTrace, words: Words) -> Vec<String> {
     if signs > 0 {
         let count = ui::count(signs);
         notes.push(format!(
-            "{count} events, values of counters and polls of tasks more than a page can hold: not drawn"
+            "{count} events, waits, values of counters and polls of tasks more than a page can hold: not drawn"
         ));
     }
     notes
@@ -324,6 +327,14 @@ impl Api {
         to_json(&found.ok_or_else(|| Answer::text(404, "no such task\n"))?)
     }
 
+    fn event(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let names = numbers(request, "names")?.into_iter().collect();
+        let thread = number(request, "thread")?.unwrap_or(0);
+        let found = events::at(&viewed, thread, viewed.tick(float(request, "at")?), &names);
+        to_json(&found.map_err(failed)?)
+    }
+
     fn table(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
         let report = self.trace(request)?.report(&marked(request)?, asker);
         report.map(Answer::json).map_err(failed)
@@ -393,6 +404,7 @@ impl Pages for Api {
             "api/curves" => self.curves(request),
             "api/table" => self.table(request, asker),
             "api/flame" => self.flame(request, asker),
+            "api/event" => self.event(request),
             "api/tree" => self.tree(request, asker),
             "api/slow" => self.slow(request, asker),
             "api/call" => self.call(request),
