@@ -25,6 +25,9 @@ export function draw(pen: Pen, picture: Picture, { first, x }: Scale, y: number)
     const from = x(cpus.from[nth] ?? 0);
     if (from > stage.width) break;
     const to = Math.min(x(cpus.to[nth] ?? 0), stage.width);
+    // A thin line: also where no state is known, a CPU is seen.
+    context.fillStyle = pen.colour("line");
+    context.fillRect(from, y + BAND, Math.max(to - from, 1), 1);
     context.fillStyle = pen.colour("text");
     if ((cpus.kind[nth] ?? 0) > 0) context.fillRect(from - 0.5, y - 1, 1, BAND + 2);
     // The number stays where it can be read while the stay is on the screen.

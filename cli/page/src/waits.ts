@@ -20,7 +20,9 @@ export function draw(pen: Pen, lane: Lane, { waits }: Picture, { first, x }: Sca
   for (let nth = place(waits.to, first); nth < waits.length; nth++) {
     const from = x(waits.from[nth] ?? 0);
     if (from > stage.width) break;
-    context.fillRect(from, top_of(stage, lane), Math.max(x(waits.to[nth] ?? 0) - from, 1), LINE);
+    // Whole pixels: a part of a pixel would be pale.
+    const left = Math.floor(from);
+    context.fillRect(left, top_of(stage, lane), Math.max(Math.round(x(waits.to[nth] ?? 0)) - left, 1), LINE);
   }
 }
 

@@ -234,7 +234,12 @@ mod tests {
             least: 0.0,
             most: None,
         });
-        let lines = ["0 a 810 100 1", "1 c 410 406 3", "2 e 4 4 9", "1 b 300 300 3"];
+        let lines = [
+            "0 a 810 100 1",
+            "1 c 410 406 3",
+            "2 e 4 4 9",
+            "1 b 300 300 3",
+        ];
         let lines = lines.into_iter().chain(["0 d 190 190 1"]);
         assert_eq!(all, (lines.map(str::to_owned).collect(), (0, 0)));
     }

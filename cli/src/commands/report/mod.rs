@@ -18,9 +18,9 @@ use crate::report::tasks::rows::{TableOptions, Tasks};
 use crate::report::tasks::show;
 use crate::report::tasks::task_table::TraceTasks;
 use crate::report::{csv, json, notes, table, whole};
+use crate::selection::Filtering;
 use crate::tree::folding::{Folding, FoldingOptions};
 use crate::tree::outline::{Limits, Outline};
-use crate::selection::Filtering;
 use crate::windows::Windows;
 use crate::{memory, selection, trace, ui};
 
@@ -186,12 +186,10 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.hist {
         return hist::run(options);
     }
-    options
-        .traces
-        .each(|trace, series| match options.tree {
-            true => tree_of(options, trace, series),
-            false => one(options, trace, series),
-        })
+    options.traces.each(|trace, series| match options.tree {
+        true => tree_of(options, trace, series),
+        false => one(options, trace, series),
+    })
 }
 
 /// The call tree.

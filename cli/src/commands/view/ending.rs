@@ -112,7 +112,10 @@ mod tests {
                 Some(("crash", "SIGSEGV at 0x10", "")),
             ),
             ("SIGTERM", Some(("signal", "SIGTERM", ""))),
-            ("trigger every 10m", Some(("trigger", "trigger every 10m", ""))),
+            (
+                "trigger every 10m",
+                Some(("trigger", "trigger every 10m", "")),
+            ),
             ("exit", None),
             ("signal", None),
             ("", None),

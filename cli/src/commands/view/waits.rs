@@ -140,11 +140,13 @@ mod tests {
         waits.finish(500);
         let seen = |pixel| {
             let waits = waits.between(120, 450, pixel).into_iter();
-            let fields =
-                waits.map(|wait| (wait.from, wait.until, wait.holder.0, wait.count));
+            let fields = waits.map(|wait| (wait.from, wait.until, wait.holder.0, wait.count));
             fields.collect::<Vec<_>>()
         };
-        assert_eq!(seen(1), [(100, 150, 8, 1), (160, 170, 9, 1), (400, 500, 7, 1)]);
+        assert_eq!(
+            seen(1),
+            [(100, 150, 8, 1), (160, 170, 9, 1), (400, 500, 7, 1)]
+        );
         assert_eq!(seen(80), [(100, 170, 8, 2), (400, 500, 7, 1)]);
     }
 }

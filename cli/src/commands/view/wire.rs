@@ -80,11 +80,19 @@ pub(super) fn put(body: &mut Vec<u8>, viewed: &ViewedTrace, thread: usize, pictu
     let waits = picture.waits.iter().map(|wait| {
         let holder = viewed.index.thread_of(wait.holder);
         let holder = holder.and_then(|place| u32::try_from(place + 1).ok());
-        (at(wait.from), at(wait.until), holder.unwrap_or(0), wait.name)
+        (
+            at(wait.from),
+            at(wait.until),
+            holder.unwrap_or(0),
+            wait.name,
+        )
     });
     put(body, &mut { waits });
     let waits = picture.waits.iter();
-    put(body, &mut waits.map(|wait| (0.0, 0.0, wait.function, wait.count)));
+    put(
+        body,
+        &mut waits.map(|wait| (0.0, 0.0, wait.function, wait.count)),
+    );
 }
 
 /// Puts curves of counters behind others. All numbers are little-endian:
