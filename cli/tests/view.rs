@@ -355,6 +355,15 @@ fn view_agrees_with_flame_and_slow() {
             }
             assert_eq!(paths[at]["own"].to_string(), own, "{line}");
         }
+        let tree = viewer.json(&format!("api/tree?{query}"));
+        let of_tree = [
+            &[
+                "report", "--tree", "--json", "--min", "0.05%", "--limit", "20000",
+            ],
+            words,
+            &[&trace],
+        ];
+        assert_eq!(tree, json(&of_tree.concat()), "{words:?}");
         let words = [&["slow", "--json"], words, &[&trace]].concat();
         let served = viewer.json(&format!("api/slow?{query}"));
         let names = |answer: &Value| {

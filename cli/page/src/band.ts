@@ -3,7 +3,7 @@
 import { duration, moment, things } from "./format";
 import { Pen } from "./curves";
 import { Picture, place, Spans } from "./model";
-import { AXIS, GUTTER, has_band, Lane, Scale, Stage } from "./stage";
+import { GUTTER, has_band, Lane, Scale, Stage } from "./stage";
 
 const STATES = ["running", "preempted", "waiting", "unknown"];
 const WORDS = ["running", "preempted", "waiting", "its state is not known"];
@@ -25,6 +25,9 @@ export function draw(pen: Pen, picture: Picture, { first, x }: Scale, y: number)
     const from = x(cpus.from[nth] ?? 0);
     if (from > stage.width) break;
     const to = Math.min(x(cpus.to[nth] ?? 0), stage.width);
+    // A thin line: also where no state is known, a CPU is seen.
+    context.fillStyle = pen.colour("line");
+    context.fillRect(from, y + BAND, Math.max(to - from, 1), 1);
     context.fillStyle = pen.colour("text");
     if ((cpus.kind[nth] ?? 0) > 0) context.fillRect(from - 0.5, y - 1, 1, BAND + 2);
     // The number stays where it can be read while the stay is on the screen.
@@ -39,7 +42,7 @@ export function draw(pen: Pen, picture: Picture, { first, x }: Scale, y: number)
 export function words(stage: Stage, lane: Lane, x: number, y: number): string | null {
   const trace = stage.trace(lane.trace);
   const { picture } = lane;
-  const below = y - AXIS + stage.view.scroll - lane.top;
+  const below = y - stage.y(lane);
   if (!picture || !has_band(trace) || below < 0 || below > BAND + 5) return null;
   const tick = stage.tick(lane.trace, stage.time(x));
   const at = (spans: Spans): number => place(spans.to, tick);

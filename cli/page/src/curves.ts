@@ -3,7 +3,7 @@
 
 import { clean, count, shorten } from "./format";
 import { Curve } from "./model";
-import { AXIS, CounterLane, GUTTER, Stage } from "./stage";
+import { CounterLane, GUTTER, Stage } from "./stage";
 
 /** Pixels above and below a curve. */
 const MARGIN = 5;
@@ -29,7 +29,7 @@ const bounds = (lane: CounterLane): [number, number] => {
 };
 
 /** The place of the values that hold at a tick; -1: none was set by then. */
-function at(curve: Curve, tick: number): number {
+export function at(curve: Curve, tick: number): number {
   let [low, high] = [0, curve.length];
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -76,7 +76,7 @@ export function during(curve: Curve, from: number, to: number): string | null {
 
 export function draw(pen: Pen, lane: CounterLane): void {
   const { context, stage } = pen;
-  const top = AXIS + lane.top - stage.view.scroll;
+  const top = stage.y(lane);
   const [least, greatest] = bounds(lane);
   const y = (value: number): number => top + lane.height - MARGIN - ((value - least) / (greatest - least)) * (lane.height - 2 * MARGIN);
   context.save();
@@ -115,13 +115,16 @@ function path(pen: Pen, lane: CounterLane, curve: Curve, x: (tick: number) => nu
     last = value;
   }
   const colour = pen.fill(lane.counter.id);
+  const found = stage.found_events[lane.trace];
+  const strength = found && !found.has(lane.counter.id) ? 0.25 : 1;
   context.fillStyle = colour;
-  context.globalAlpha = 0.3;
+  context.globalAlpha = 0.3 * strength;
   context.fill(area);
-  context.globalAlpha = 1;
+  context.globalAlpha = strength;
   context.strokeStyle = colour;
   context.lineWidth = 1.5;
   context.stroke(line);
+  context.globalAlpha = 1;
   context.lineWidth = 1;
 }
 

@@ -7,8 +7,9 @@ import { draw as curve, Pen } from "./curves";
 import { CALLS, CLIPPED, Picture, place, Row, SHORT } from "./model";
 import { clean, duration, last, moment, short, shorten, tail } from "./format";
 import { heading, lane as tasks } from "./task_lanes";
-import { AXIS, GUTTER, has_band, Lane, ROW, Scale, Stage } from "./stage";
+import { AXIS, GUTTER, has_band, Lane, PIN, ROW, Scale, Stage } from "./stage";
 import { tone } from "./tones";
+import { arrows, draw as waits } from "./waits";
 
 const MAP = 34;
 
@@ -42,7 +43,7 @@ export class Drawing implements Pen {
   /** Colours may have changed. */
   theme(): void {
     const style = getComputedStyle(document.documentElement);
-    const names = ["back", "raised", "line", "text", "soft", "accent", "running", "preempted", "waiting", "unknown", "lightness", "chroma", "label", "mark", "gap", "event"];
+    const names = ["back", "raised", "line", "text", "soft", "accent", "running", "preempted", "waiting", "unknown", "lightness", "chroma", "label", "mark", "gap", "event", "wait"];
     this.colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     this.fills.clear();
     this.numbers.clear();
@@ -113,10 +114,26 @@ export class Drawing implements Pen {
     context.beginPath();
     context.rect(0, AXIS, stage.width, stage.height - AXIS);
     context.clip();
-    for (const lane of stage.visible()) this.lane(lane);
+    for (const lane of stage.visible().filter((lane) => stage.is_fixed(lane))) this.lane(lane);
+    context.save();
+    context.beginPath();
+    context.rect(0, AXIS + stage.fixed, stage.width, stage.height);
+    context.clip();
+    for (const lane of stage.visible().filter((lane) => !stage.is_fixed(lane))) this.lane(lane);
     for (const each of stage.seen(stage.headings)) heading(this, each);
     for (const lane of stage.seen(stage.tasks)) tasks(this, lane);
     for (const lane of stage.seen(stage.counters)) curve(this, lane);
+    context.restore();
+    if (stage.fixed > 0) {
+      context.fillStyle = this.colour("soft");
+      context.fillRect(0, AXIS + stage.fixed - 1, stage.width, 2);
+    }
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, AXIS, stage.width, stage.height);
+    context.clip();
+    for (const lane of stage.visible()) arrows(this, lane);
+    context.restore();
     this.mark();
     context.restore();
     this.overview();
@@ -128,7 +145,7 @@ export class Drawing implements Pen {
     const trace = stage.trace(lane.trace);
     const thread = trace.threads[lane.thread];
     if (!thread) return;
-    const top = AXIS + lane.top - stage.view.scroll;
+    const top = stage.y(lane);
     const { picture } = lane;
     context.save();
     context.beginPath();
@@ -145,6 +162,7 @@ export class Drawing implements Pen {
       }
       this.signs(picture, x, y, lane);
       this.calls(lane, picture, scale, top + stage.head(trace));
+      waits(this, lane, picture, scale);
     } else {
       context.fillStyle = this.colour("soft");
       context.font = "12px system-ui, sans-serif";
@@ -172,7 +190,10 @@ export class Drawing implements Pen {
     context.clip();
     context.fillStyle = this.colour("text");
     context.font = "600 12px system-ui, sans-serif";
-    context.fillText(shorten(clean(thread.name), 60) || `thread ${thread.id}`, 8, top + 12);
+    context.fillText(this.fitted(clean(thread.name) || `thread ${thread.id}`, GUTTER - 8 - PIN), 8, top + 12);
+    const is_pinned = stage.is_pinned(lane.trace, lane.thread);
+    context.fillStyle = this.colour(is_pinned ? "accent" : "line");
+    context.fillText(is_pinned ? "★" : "☆", GUTTER - PIN + 4, top + 12);
     context.fillStyle = this.colour("soft");
     context.font = "11px system-ui, sans-serif";
     const file = stage.info.traces.length > 1 ? shorten(clean(short(trace.file)), 40) : "";
@@ -182,9 +203,17 @@ export class Drawing implements Pen {
     facts
       .filter((fact) => fact)
       .forEach((fact, nth) => {
-        if (33 + nth * 13 <= lane.height) context.fillText(fact, 8, top + 27 + nth * 13);
+        if (33 + nth * 13 <= lane.height) context.fillText(this.fitted(fact, GUTTER - 16), 8, top + 27 + nth * 13);
       });
     context.restore();
+  }
+
+  /** A text in that many pixels: its end is cut. */
+  private fitted(text: string, room: number): string {
+    const width = (text: string): number => this.context.measureText(text).width;
+    let fits = Math.min(text.length, 200);
+    while (fits > 1 && width(shorten(text, fits)) > room) fits--;
+    return shorten(text, fits);
   }
 
   /** What is not known: overwritten before the first record, and not read yet. */
@@ -225,6 +254,9 @@ export class Drawing implements Pen {
   private signs(picture: Picture, x: (tick: number) => number, y: number, lane: Lane): void {
     const { context, stage } = this;
     const { signs } = picture;
+    const found = stage.found_events[lane.trace];
+    const selected = stage.view.event;
+    const event = selected?.trace === lane.trace && selected.thread === lane.thread && selected.counter === null ? selected : null;
     for (let nth = 0; nth < signs.length; nth++) {
       const at = x(signs.from[nth] ?? 0);
       if (at > stage.width) break;
@@ -235,12 +267,15 @@ export class Drawing implements Pen {
         context.fillStyle = this.colour("preempted");
         context.fillRect(at - 1, y - 8, 2, lane.height);
       } else if (at >= GUTTER - 4) {
-        context.fillStyle = this.colour("event");
+        const is_selected = event && event.time === signs.from[nth];
+        context.fillStyle = this.colour(is_selected ? "text" : "event");
+        context.globalAlpha = found && !found.has(signs.what[nth] ?? 0) ? 0.25 : 1;
         context.beginPath();
         context.moveTo(at, y);
         context.lineTo(at + 4, y + 8);
         context.lineTo(at - 4, y + 8);
         context.fill();
+        context.globalAlpha = 1;
       }
     }
   }

@@ -2,7 +2,7 @@
 // then figures of a stretch say that they leave those out. Figures of the whole trace are those of `fdr report`.
 
 import { duration, things } from "./format";
-import { Call, CALLS, CLIPPED, Curve, Details, Flame, Info, Marked, NO_SPANS, OPEN, Picture, place, Report, Row, RowOfTable, SHORT, Slow, Source, Spans, Survey, Task, TaskPoll, Trace } from "./model";
+import { Call, CALLS, CLIPPED, Curve, Details, Events, Flame, FlamePath, Info, Marked, NO_SPANS, NO_WAITS, OPEN, Picture, place, Report, Row, RowOfTable, SHORT, Slow, Source, Spans, Survey, Task, TaskPoll, Trace, Tree, TreePath, Waits } from "./model";
 import { curves, pictures } from "./wire";
 
 /** Polls in the list of a task. */
@@ -82,7 +82,7 @@ export class Embedded implements Source {
       if (!whole) return [];
       const rows = whole.rows.map((row) => cut(wanted ? row : this.level(row, pixel), from, to, pixel, wanted));
       const span = (spans: Spans): Spans => part(spans, Math.max(place(spans.from, from) - 1, 0), place(spans.from, to));
-      return [{ ...whole, rows, states: joined_states(span(whole.states), from, to, pixel), signs: span(whole.signs), cpus: joined(span(whole.cpus), pixel) }];
+      return [{ ...whole, rows, states: joined_states(span(whole.states), from, to, pixel), signs: span(whole.signs), cpus: joined(span(whole.cpus), pixel), waits: part_of(whole.waits, place(whole.waits.to, from), place(whole.waits.from, to)) }];
     });
   }
 
@@ -110,7 +110,7 @@ export class Embedded implements Source {
       const flags = (task: Task): number => ((task.state === "not ended" ? OPEN : 0) | (task.list[0]?.number === 1 ? 0 : CLIPPED)) >>> 0;
       const bars = seen.map((task) => ({ ...task, flags: flags(task) }));
       const rows = [bars, seen.flatMap((task) => task.list)].map((list) => cut(row(list), from, to, pixel));
-      return { thread: lane, rows, states: NO_SPANS(), signs: NO_SPANS(), cpus: NO_SPANS(), until: NaN, coarse: 0 };
+      return { thread: lane, rows, states: NO_SPANS(), signs: NO_SPANS(), cpus: NO_SPANS(), waits: NO_WAITS(), until: NaN, coarse: 0 };
     });
   }
 
@@ -122,6 +122,27 @@ export class Embedded implements Source {
     const near = found.list.findIndex((poll) => poll.end >= at);
     const before = Math.max(Math.min((near < 0 ? found.list.length : near) - MOST_LISTED / 2, found.list.length - MOST_LISTED), 0);
     return { ...found, before, list: found.list.slice(before, before + MOST_LISTED) };
+  }
+
+  /** Without values, which are not in a file. */
+  async events(nth: number, thread: number, at: number, names: number[]): Promise<Events> {
+    const wanted = new Set(names);
+    const found: Events = { events: [], previous: null, next: null };
+    for (const { thread: of, signs } of this.traces[nth] ?? []) {
+      const order = (place: { thread: number; time: number } | null, time: number): number => (place ? place.time - time || place.thread - of : 0);
+      for (let sign = 0; sign < signs.length; sign++) {
+        const time = signs.from[sign] ?? 0;
+        const name = signs.what[sign] ?? 0;
+        if (signs.kind[sign] !== 2) continue;
+        if (time === at && of === thread) found.events.push(this.trace(nth).functions.find(({ id }) => id === name)?.name ?? `#${name}`);
+        if (wanted.size > 0 && !wanted.has(name)) continue;
+        const is_before = time < at || (time === at && of < thread);
+        const is_behind = time > at || (time === at && of > thread);
+        if (is_before && (!found.previous || order(found.previous, time) < 0)) found.previous = { thread: of, time };
+        if (is_behind && (!found.next || order(found.next, time) > 0)) found.next = { thread: of, time };
+      }
+    }
+    return found;
   }
 
   /** First and last tick of a stretch. */
@@ -207,9 +228,31 @@ export class Embedded implements Source {
   }
 
   async flame(nth: number, marked: Marked): Promise<Flame> {
+    return { paths: this.paths(nth, marked), left_out: 0 };
+  }
+
+  async tree(nth: number, marked: Marked): Promise<Tree> {
+    const all = this.paths(nth, marked);
+    const below: number[][] = all.map(() => []);
+    all.forEach(({ caller }, at) => at > 0 && below[caller]?.push(at));
+    const all_ns = all[0]?.total ?? 0;
+    const order = (one: number, other: number): number => (all[one]?.total ?? 0) - (all[other]?.total ?? 0) || (all[one]?.name ?? "").localeCompare(all[other]?.name ?? "");
+    const paths: TreePath[] = [];
+    const waiting: [number, number | null, number][] = below[0]?.sort(order).map((at) => [at, null, 0]) ?? [];
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      const [at, caller, depth] = next;
+      const { name, calls, total, own } = all[at] ?? { name: "", calls: 0, total: 0, own: 0 };
+      const place = paths.push({ name, caller, depth, calls, total_ns: total, self_ns: own, share: total / (all_ns || 1) }) - 1;
+      for (const called of below[at]?.sort(order) ?? []) waiting.push([called, place, depth + 1]);
+    }
+    return { all_ns, min_share: 0, paths, paths_not_shown: 0, not_shown_ns: 0 };
+  }
+
+  /** Paths of calls, callers first. */
+  private paths(nth: number, marked: Marked): (FlamePath & { calls: number })[] {
     const trace = this.trace(nth);
     const names = new Map(trace.functions.map((of) => [of.id, of.name]));
-    const paths = [{ name: "", caller: 0, own: 0, total: 0 }];
+    const paths = [{ name: "", caller: 0, own: 0, total: 0, calls: 0 }];
     const places = new Map<string, number>();
     const of = new Map<Visit, number>();
     for (const visit of this.visits(nth, marked)) {
@@ -218,12 +261,15 @@ export class Embedded implements Source {
       const key = `${caller} ${name}`;
       let at = places.get(key);
       if (at === undefined) {
-        at = paths.push({ name, caller, own: 0, total: 0 }) - 1;
+        at = paths.push({ name, caller, own: 0, total: 0, calls: 0 }) - 1;
         places.set(key, at);
       }
       of.set(visit, at);
       const path = paths[at];
-      if (path) path.own += Math.max(visit.ticks - visit.inside, 0);
+      if (path) {
+        path.own += Math.max(visit.ticks - visit.inside, 0);
+        path.calls += visit.calls;
+      }
     }
     for (const path of paths) path.total = path.own = nanos(path.own, trace.frequency);
     for (let at = paths.length - 1; at > 0; at--) {
@@ -231,7 +277,7 @@ export class Embedded implements Source {
       const caller = paths[path?.caller ?? 0];
       if (path && caller) caller.total += path.total;
     }
-    return { paths, left_out: 0 };
+    return paths;
   }
 
   /** The slow calls of the whole trace, or those of them that are in a stretch. */
@@ -336,6 +382,14 @@ function row(list: Pick<TaskPoll, "start" | "end" | "function" | "flags">[]): Ro
 function nanos(ticks: number, frequency: number): number {
   const rate = BigInt(frequency);
   return Number((BigInt(Math.round(ticks)) * 1_000_000_000n + rate / 2n) / rate);
+}
+
+function part_of(waits: Waits, from: number, to: number): Waits {
+  const cut = <T extends Float64Array | Uint32Array>(list: T): T => list.subarray(from, to) as T;
+  return {
+    length: Math.max(to - from, 0), from: cut(waits.from), to: cut(waits.to), holder: cut(waits.holder), name: cut(waits.name),
+    function: cut(waits.function), count: cut(waits.count),
+  };
 }
 
 function part(spans: Spans, from: number, to: number): Spans {

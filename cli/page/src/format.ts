@@ -40,11 +40,10 @@ const UNSAFE =
 export const clean = (text: string): string =>
   text.replace(UNSAFE, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
 
-/** At most so many characters, without the middle. */
+/** At most so many characters: the end is cut. */
 export function shorten(text: string, most: number): string {
   if (text.length <= most) return text;
-  const half = Math.floor((most - 1) / 2);
-  return `${text.slice(0, half)}…${text.slice(text.length - half)}`;
+  return `${text.slice(0, Math.max(most - 1, 1))}…`;
 }
 
 /** The end of a name: `Worker::step_3` of `demo::module_1::Worker::step_3`. */

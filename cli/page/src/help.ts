@@ -15,7 +15,8 @@ const SIGNS: [string, string][] = [
   ["cut", "a grey edge: that edge of the call is not in the trace"],
   ["found", "pale: not among the functions that were searched"],
   ["hatched", "not known: overwritten, missing, or not read yet. Empty: no recorded function"],
-  ["event", "an event"],
+  ["event", "an event: a click shows its values"],
+  ["wait", "a wait for a lock; its arrow leads to the thread that held the lock"],
   ["break", "an orange line: the clock jumped"],
   ["moment", "a blue line: a named moment"],
 ];

@@ -18,6 +18,8 @@ export interface Host {
   go(trace: number, thread: number, name: string | null, from: number, to: number): void;
   /** Selects a task by its number; the tick is of one of its polls. */
   show_task(trace: number, task: string, at: number): void;
+  /** Selects the event of a thread at a tick. */
+  show_event(trace: number, thread: number, time: number): void;
   /** Shows the tab anew. */
   refresh(): void;
   /** Gives up what is asked for content that nobody wants any more. */

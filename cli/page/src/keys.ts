@@ -15,6 +15,9 @@ export interface Actions {
   slow(): void;
   tab(nth: number): void;
   tasks(): void;
+  event(direction: 1 | -1): void | Promise<void>;
+  holder(): void;
+  pin(): void;
   align(): void;
   help(): void;
   theme(): void;
@@ -31,24 +34,27 @@ export const KEYS: [string, [string, string][]][] = [
     ["E", "show the selected call, or the marked time"],
     ["wheel", "zoom at the pointer; with Shift: move; on the names: threads"],
     ["drag", "move; with Shift: mark a stretch of time"],
-    ["click", "select a call or a task; on a name: all rows of the thread; on the heading of tasks: their lanes"],
+    ["click", "select a call, a task or an event; on a wait: who held the lock; on a name: all rows of the thread; on ☆: pin it; on the heading of tasks: their lanes"],
   ]],
   ["Calls", [
     ["← or →", "previous, next call of the same depth"],
     ["↑ or ↓", "the call around, the first call inside"],
     ["Shift ↓", "the longest call inside"],
+    ["J or Shift J", "the next, the previous event"],
+    ["H", "who held the lock that the selected call waited for"],
     ["M", "mark the time of the selected call, or what is shown: the tables are then of that time"],
     ["Esc", "take back: search, mark, selection"],
   ]],
   ["Search", [
-    ["/", "search functions: text, or a glob with * and ?. Enter goes to the first call shown"],
+    ["/", "search functions and events: text, or a glob with * and ?. Enter goes to the first call shown"],
     ["N or P", "next, previous call that was found"],
   ]],
   ["Details", [
     ["C", "the slow calls"],
-    ["1 … 5", "the tabs of the details, from the first to the last; arrows go from tab to tab"],
+    ["1 … 7", "the tabs of the details, from the first to the last; arrows go from tab to tab"],
   ]],
   ["More", [
+    ["K", "pin the thread of the selected call to the top, or take its pin away"],
     ["O", "show or hide the lanes of tasks"],
     ["L", "of several traces: align the calls that were selected last in each"],
     ["R", "a new snapshot, if the page shows a running process"],
@@ -74,13 +80,16 @@ export function on_key(event: KeyboardEvent, actions: Actions): void {
     e: actions.fit_selected,
     m: actions.mark,
     o: actions.tasks,
+    j: () => void actions.event(event.shiftKey ? -1 : 1),
+    h: actions.holder,
+    k: actions.pin,
     l: actions.align,
     t: actions.theme,
     r: () => void actions.renew(),
     n: () => void actions.next(event.shiftKey ? -1 : 1),
     p: () => void actions.next(-1),
     c: actions.slow,
-    ...Object.fromEntries([1, 2, 3, 4, 5].map((nth) => [String(nth), () => actions.tab(nth)])),
+    ...Object.fromEntries([1, 2, 3, 4, 5, 6, 7].map((nth) => [String(nth), () => actions.tab(nth)])),
     "/": actions.search,
     "?": actions.help,
     escape: actions.clear,

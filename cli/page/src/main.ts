@@ -2,6 +2,7 @@
 
 import { Alignment, alignment, ALIGNMENTS, exactness, shifts } from "./align";
 import { Asking } from "./asking";
+import { endings, gone, outdated, replaced } from "./banners";
 import { Causes } from "./causes";
 import { el, fill } from "./dom";
 import { Drawing } from "./draw";
@@ -15,8 +16,10 @@ import { beginning, filling, longest_inside } from "./places";
 import { pointer } from "./pointer";
 import { Search } from "./search";
 import { Served } from "./served";
-import { GUTTER, Lane, Stage } from "./stage";
+import { event_at } from "./events";
+import { GUTTER, Lane, PIN, Stage } from "./stage";
 import { empty, read, Selected, write } from "./view";
+import { wait_at } from "./waits";
 
 async function main(): Promise<void> {
   const status = el("output", { id: "status", "aria-live": "polite" });
@@ -26,19 +29,28 @@ async function main(): Promise<void> {
   };
   const data = document.getElementById("data")?.textContent?.trim() ?? "";
   document.body.replaceChildren(el("p", {}, "reading the trace…"));
-  const served = new Served(() => say("fdr view has ended: what is not here already can't be read any more"));
+  const alarms = el("ul", { class: "banners", role: "alert" });
+  let known: Info | null = null;
+  /** A banner that stays. The end of the server takes the place of what was told before. */
+  const alarm = (words: typeof gone) => (): void => {
+    if (!known || (alarms.childElementCount > 0 && words !== gone)) return;
+    fill(alarms, el("li", {}, ...words(known)));
+    window.dispatchEvent(new Event("resize"));
+  };
+  const served = new Served({ gone: alarm(gone), replaced: alarm(replaced), outdated: alarm(outdated) });
   const source: Source = data ? await open(data) : served;
   if (source === served) void served.stay();
-  const info = await source.info();
-  document.body.replaceChildren(...page(source, info, status, say));
+  known = await source.info();
+  document.body.replaceChildren(...page(source, known, status, say, alarms));
   window.dispatchEvent(new Event("resize"));
 }
 
-function page(source: Source, info: Info, status: HTMLElement, say: (text: string) => void): Node[] {
+function page(source: Source, info: Info, status: HTMLElement, say: (text: string) => void, alarms: HTMLElement): Node[] {
   const view = empty();
   const canvas = el("canvas", { tabindex: 0, role: "img", "aria-label": "Lanes of all threads on one axis of time. The arrow keys select calls, and the details below tell of them." });
   const tip = el("div", { id: "tip", hidden: true });
   const notes = el("ul", { id: "notes", "aria-label": "what to know of this trace" });
+  const ended = el("ul", { class: "banners", "aria-label": "what ended the recording" });
   const title = el("h1");
   const find = el("input", { type: "search", placeholder: "search ( / )", "aria-label": "search functions by text or glob" });
   const unseen = el("p", { class: "unseen", "aria-live": "polite" });
@@ -52,12 +64,12 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   const asking = new Asking(stage, source, changed, (error) => say(String(error instanceof Error ? error.message : error)));
   const drawing = new Drawing(canvas, stage);
   const causes = new Causes(stage, source);
-  const panel = new Panel(stage, source, causes, { search, select: (trace, call) => select({ trace, ...call }), locate, go, show_task }, () => {
+  const panel = new Panel(stage, source, causes, { search, select: (trace, call) => select({ trace, ...call }), locate, go, show_task, show_event }, () => {
     panel.hide();
     resized();
     canvas.focus();
   }, resized);
-  const searching = new Search(stage, source, causes, { say, told, select, changed, survey: () => void asking.survey().catch(() => undefined) });
+  const searching = new Search(stage, source, causes, { say, told, select, show_event, changed, survey: () => void asking.survey().catch(() => undefined) });
   const slow_button = el("button", { title: "C", onclick: () => panel.show("slow") }, "Slow calls");
 
   function changed(): void {
@@ -76,6 +88,11 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     drawing.resize();
     stage.scroll(0);
     changed();
+  }
+
+  /** Tells what ended the traces: once, so that the focus stays where it is. */
+  function tell_endings(): void {
+    fill(ended, ...endings(stage, (...call) => void go(...call)));
   }
 
   function told(): void {
@@ -124,6 +141,20 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     view.task = { trace, task: task.task, lane: task.lane, start: task.start };
     stage.reveal_task(trace, task);
     panel.show("task");
+  }
+
+  function show_event(trace: number, thread: number, time: number): void {
+    view.event = { trace, thread, counter: null, time };
+    stage.reveal_tick(trace, thread, time);
+    panel.show("event");
+  }
+
+  /** Selects what the holder of a lock was in. */
+  function show_holder({ lane, waits, nth }: NonNullable<ReturnType<typeof wait_at>>): void {
+    const holder = (waits.holder[nth] ?? 0) - 1;
+    const of = waits.function[nth] ?? 0;
+    if (holder < 0) return say("the holder of the lock is not known");
+    void go(lane.trace, holder, of ? stage.name(lane.trace, of) : null, waits.from[nth] ?? 0, waits.to[nth] ?? 0);
   }
 
   function search(text: string): void {
@@ -199,7 +230,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     clear: () => {
       if (view.search) search("");
       else if (view.mark) view.mark = null;
-      else [view.selected, view.task] = [null, null];
+      else [view.selected, view.task, view.event] = [null, null, null];
       void panel.refresh();
       changed();
     },
@@ -217,6 +248,30 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       for (const { trace } of [...stage.headings]) stage.open_tasks(trace, !is_open);
       if (!is_open && stage.seen(stage.tasks).length === 0) stage.scroll(first.top - view.scroll);
     },
+    event: async (direction) => {
+      const at = view.event ?? { trace: 0, thread: 0, time: stage.tick(0, view.from) - 1 };
+      const { previous, next } = await source.events(at.trace, Math.max(at.thread, 0), at.time, [...(stage.found_events[at.trace] ?? [])]);
+      const to = direction > 0 ? next : previous;
+      if (to) show_event(at.trace, to.thread, to.time);
+      else say(`no ${direction > 0 ? "later" : "earlier"} event`);
+    },
+    holder: () => {
+      const { selected } = view;
+      const lane = selected && lane_of(selected);
+      const waits = lane?.picture?.waits;
+      let best = -1;
+      for (let nth = 0; selected && waits && nth < waits.length; nth++) {
+        const [from, to] = [waits.from[nth] ?? 0, waits.to[nth] ?? 0];
+        const is_longer = best < 0 || to - from > (waits.to[best] ?? 0) - (waits.from[best] ?? 0);
+        if (from >= selected.start && to <= selected.end && is_longer) best = nth;
+      }
+      if (lane && waits && best >= 0) show_holder({ lane, waits, nth: best });
+      else say("the selected call waited for no lock");
+    },
+    pin: () => {
+      if (view.selected) stage.pin(view.selected.trace, view.selected.thread);
+      else say("no call is selected");
+    },
     align: () => (stage.info.traces.length > 1 ? align("call") : say("only one trace is shown")),
     help: () => help.showModal(),
     renew,
@@ -232,6 +287,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   pointer(canvas, stage, drawing, tip, causes, actions, {
     click: (x, y) => {
       const lane = stage.lane_at(y);
+      if (x < GUTTER && x >= GUTTER - PIN && lane) return stage.pin(lane.lane.trace, lane.lane.thread);
       if (x < GUTTER && lane) {
         lane.lane.is_open = !lane.lane.is_open;
         stage.update(stage.info);
@@ -239,6 +295,15 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       }
       const heading = stage.strip_at(stage.headings, y);
       if (heading) return stage.open_tasks(heading.trace, !heading.is_open);
+      const wait = wait_at(stage, x, y);
+      if (wait) return wait.waits.count[wait.nth] === 1 ? show_holder(wait) : stage.zoom(0.2, stage.time(x));
+      const event = event_at(stage, x, y);
+      if (event) return show_event(event.lane.trace, event.lane.thread, event.tick);
+      const counter = x < GUTTER ? null : stage.strip_at(stage.counters, y);
+      if (counter) {
+        view.event = { trace: counter.trace, thread: -1, counter: counter.counter.id, time: Math.round(stage.tick(counter.trace, stage.time(x))) };
+        return panel.show("event");
+      }
       const task = stage.task_at(x, y);
       if (task && task.tasks === 1) {
         const { trace, lane } = task.lane;
@@ -291,7 +356,10 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     if (view.selected) chosen[view.selected.trace] = view.selected;
     if (view.search) search(view.search);
     if (view.task && !stage.info.traces[view.task.trace]) view.task = null;
-    if (view.task && !view.selected) void show_task(view.task.trace, view.task.task, view.task.start);
+    if (view.event && !stage.info.traces[view.event.trace]) view.event = null;
+    stage.update(stage.info);
+    if (view.event && !view.selected && !view.task) panel.show("event");
+    else if (view.task && !view.selected) void show_task(view.task.trace, view.task.task, view.task.start);
     else if (view.selected) panel.show("call");
     else if (view.mark) panel.show("table");
     resized();
@@ -299,7 +367,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
 
   /** A stretch is marked: the tab that is shown tells of it, or else the table. */
   function show_marked(): void {
-    const is_of_stretch = (["table", "flame", "slow"] as const).some((tab) => panel.is_at(tab));
+    const is_of_stretch = (["table", "flame", "tree", "slow"] as const).some((tab) => panel.is_at(tab));
     if (is_of_stretch) void panel.refresh();
     else panel.show("table");
     resized();
@@ -324,6 +392,8 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       const later = was && is ? Number(BigInt(is.base) - BigInt(was.base)) : 0;
       view.selected = thread < 0 ? null : { ...selected, thread, start: selected.start - later, end: selected.end - later };
     }
+    // The places of events are others, too.
+    view.event = null;
     const { task } = view;
     const is_same = (): boolean => view.task?.task === task?.task;
     if (task) source.task(task.trace, task.task, 0).then(
@@ -335,6 +405,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     else stage.show(view.from, view.to);
     stage.scroll(0);
     panel.renew();
+    tell_endings();
     told();
   }
 
@@ -387,6 +458,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
 
   [view.from, view.to] = [0, stage.end];
   const read_view = read(location.hash);
+  tell_endings();
   told();
   queueMicrotask(() => {
     if (Object.keys(read_view).length > 0) from_fragment();
@@ -402,7 +474,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     el("button", { onclick: actions.theme, title: "T: light or dark", "aria-label": "light or dark" }, "◐"),
     el("button", { onclick: actions.help, title: "?" }, "Help"),
   );
-  return [header, notes, el("div", { id: "stage" }, canvas, tip), panel.element, unseen, help];
+  return [header, alarms, ended, notes, el("div", { id: "stage" }, canvas, tip), panel.element, unseen, help];
 }
 
 main().catch((error: unknown) => {

@@ -19,6 +19,8 @@ export interface Function {
   file: string;
   line: number;
   is_called: boolean;
+  /** An event or a counter. */
+  is_event: boolean;
   untimed: boolean;
 }
 
@@ -72,6 +74,19 @@ export interface Task {
   before: number;
 }
 
+/** What ended the recording of a trace. */
+export interface Ending {
+  kind: "panic" | "crash" | "signal" | "trigger";
+  /** Among the threads. */
+  thread: number | null;
+  /** The signal, the trigger with its event, or the message of the panic; empty in a file. */
+  what: string;
+  /** File, line and column of a panic. */
+  place: string;
+  /** The call that was too slow: its function, begin and end. */
+  call: [string, number, number] | null;
+}
+
 /** A trace. Times are ticks since a moment near its beginning. */
 export interface Trace {
   file: string;
@@ -80,6 +95,7 @@ export interface Trace {
   program: string;
   process: number | null;
   reason: string;
+  ending: Ending | null;
   frequency: number;
   base: string;
   begin: number;
@@ -140,6 +156,29 @@ export interface Spans {
   what: Uint32Array;
 }
 
+/** Waits for locks. */
+export interface Waits {
+  length: number;
+  from: Float64Array;
+  to: Float64Array;
+  /** Place of the holder + 1; 0: not known. */
+  holder: Uint32Array;
+  /** Of the lock, and of the function that the holder was in; 0: not known. */
+  name: Uint32Array;
+  function: Uint32Array;
+  /** How many are joined. */
+  count: Uint32Array;
+}
+
+export const NO_WAITS = (): Waits => ({ length: 0, from: new Float64Array(), to: new Float64Array(), holder: new Uint32Array(), name: new Uint32Array(), function: new Uint32Array(), count: new Uint32Array() });
+
+/** The events of one moment of a thread in words, and the neighbours in time. */
+export interface Events {
+  events: string[];
+  previous: { thread: number; time: number } | null;
+  next: { thread: number; time: number } | null;
+}
+
 /** What is drawn of a thread. */
 export interface Picture {
   thread: number;
@@ -148,6 +187,7 @@ export interface Picture {
   signs: Spans;
   /** On which CPU (what) it was, and how often it changed to come there (kind). */
   cpus: Spans;
+  waits: Waits;
   /** Until when the thread was read; NaN: all of it. */
   until: number;
   /** Calls of fewer ticks are joined, for want of memory. */
@@ -227,10 +267,40 @@ export interface Survey {
   slowest: Call[];
 }
 
+export interface FlamePath {
+  name: string;
+  caller: number;
+  own: number;
+  total: number;
+}
+
 /** Paths of calls; the first is the root, and a caller comes before what it calls. */
 export interface Flame {
-  paths: { name: string; caller: number; own: number; total: number }[];
+  paths: FlamePath[];
   left_out: number;
+}
+
+/** A path of the call tree, behind its caller. */
+export interface TreePath {
+  name: string;
+  /** Its place in the list. */
+  caller: number | null;
+  depth: number;
+  /** 0: it stands for no function. */
+  calls: number;
+  total_ns: number;
+  self_ns: number;
+  /** Of all time. */
+  share: number;
+}
+
+/** What `fdr report --tree --json` says. */
+export interface Tree {
+  all_ns: number;
+  min_share: number;
+  paths: TreePath[];
+  paths_not_shown: number;
+  not_shown_ns: number;
 }
 
 /** What `fdr slow --json` says of a call. */
@@ -274,8 +344,11 @@ export interface Source {
   tasks(trace: number, lanes: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]>;
   /** A task: one with that number, or the one in a lane at a tick. Its list has the polls around the tick. */
   task(trace: number, wanted: string | number, at: number): Promise<Task>;
+  /** The events of a thread at a tick. The neighbours are of those names; none: of all. */
+  events(trace: number, thread: number, at: number, names: number[]): Promise<Events>;
   table(trace: number, marked: Marked, signal?: AbortSignal): Promise<Report>;
   flame(trace: number, marked: Marked, by: string, signal?: AbortSignal): Promise<Flame>;
+  tree(trace: number, marked: Marked, signal?: AbortSignal): Promise<Tree>;
   slow(trace: number, marked: Marked, signal?: AbortSignal): Promise<Slow>;
   details(trace: number, call: Call): Promise<Details>;
   /** The slowest are those within what is marked. */

@@ -5,17 +5,19 @@ import { Causes } from "./causes";
 import { el, fill } from "./dom";
 import { clean } from "./format";
 import { call } from "./details";
+import { event } from "./events";
 import { flame } from "./flame";
 import { slow } from "./slow";
 import { task } from "./task";
+import { tree } from "./tree";
 import { Tables } from "./tables";
 import { Host } from "./host";
 import { Source } from "./model";
 import { Stage } from "./stage";
 
-export type Tab = "table" | "flame" | "slow" | "call" | "task";
+export type Tab = "table" | "flame" | "tree" | "slow" | "call" | "task" | "event";
 
-const TABS: [Tab, string][] = [["table", "Functions"], ["flame", "Flame graph"], ["slow", "Slow calls"], ["call", "Call"], ["task", "Task"]];
+const TABS: [Tab, string][] = [["table", "Functions"], ["flame", "Flame graph"], ["tree", "Call tree"], ["slow", "Slow calls"], ["call", "Call"], ["task", "Task"], ["event", "Event"]];
 
 export class Panel {
   readonly element: HTMLElement;
@@ -36,7 +38,7 @@ export class Panel {
     private readonly stage: Stage,
     private readonly source: Source,
     private readonly causes: Causes,
-    private readonly actions: Pick<Host, "search" | "select" | "locate" | "go" | "show_task">,
+    private readonly actions: Pick<Host, "search" | "select" | "locate" | "go" | "show_task" | "show_event">,
     closed: () => void,
     private readonly resized: () => void,
   ) {
@@ -69,7 +71,9 @@ export class Panel {
 
   private shown_tabs(): Tab[] {
     const has_tasks = this.stage.info.traces.some((trace) => trace.tasks && trace.tasks.tasks > 0);
-    return TABS.map(([name]) => name).filter((name) => name !== "task" || has_tasks || this.tab === "task");
+    const has_events = this.stage.info.traces.some((trace) => trace.functions.some((of) => of.is_event));
+    const has: Partial<Record<Tab, boolean>> = { task: has_tasks, event: has_events };
+    return TABS.map(([name]) => name).filter((name) => has[name] !== false || this.tab === name);
   }
 
   /** Shows a tab by its place, from 1. */
@@ -164,9 +168,11 @@ export class Panel {
     const makers: Record<Tab, () => Promise<Node[]>> = {
       table: () => this.tables.make(host),
       flame: () => flame(host),
+      tree: () => tree(host),
       slow: () => slow(host),
       call: () => call(host),
       task: () => task(host),
+      event: () => event(host),
     };
     try {
       const content = await makers[this.tab]();

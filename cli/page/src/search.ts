@@ -9,6 +9,8 @@ import { Selected } from "./view";
 /** What the search may do. */
 interface Page {
   say(text: string): void;
+  /** Selects the event of a thread at a tick. */
+  show_event(trace: number, thread: number, time: number): void;
   /** The search is over. */
   told(): void;
   select(selected: Selected): void;
@@ -35,7 +37,7 @@ export class Search {
   functions(text: string): void {
     const { stage } = this;
     stage.view.search = text;
-    stage.found = [];
+    [stage.found, stage.found_events] = [[], []];
     stage.surveys += 1;
     this.serial += 1;
     if (text) {
@@ -43,6 +45,7 @@ export class Search {
       stage.info.traces.forEach((trace, nth) => {
         const ids = trace.functions.filter((of) => of.is_called && matches(of.name)).map((of) => of.id);
         stage.found[nth] = new Set(ids);
+        stage.found_events[nth] = new Set(trace.functions.filter((of) => of.is_event && matches(of.name)).map((of) => of.id));
       });
       this.page.say(this.words());
     } else this.page.told();
@@ -58,8 +61,12 @@ export class Search {
 
   private words(): string {
     const text = this.stage.view.search;
-    const count = this.stage.found.reduce((sum, found) => sum + found.size, 0);
-    return `${things(count, "function")} found${count > 0 ? ": N goes through their calls" : /[*?]/.test(text) ? ": a glob is of the whole name, as *::step_*" : ""}`;
+    const sum = (all: Set<number>[]): number => all.reduce((sum, found) => sum + found.size, 0);
+    const [functions, events] = [sum(this.stage.found), sum(this.stage.found_events)];
+    const count = functions + events;
+    const also = events > 0 ? ` and ${things(events, "event")}` : "";
+    if (functions === 0 && events > 0) return `${things(events, "event")} found: N goes through them`;
+    return `${things(functions, "function")}${also} found${count > 0 ? ": N goes through their calls" : /[*?]/.test(text) ? ": a glob is of the whole name, as *::step_*" : ""}`;
   }
 
   /** Goes to the first call that is shown, or else to the next one. */
@@ -117,6 +124,8 @@ export class Search {
     const { view } = stage;
     const trace = view.selected && (stage.found[view.selected.trace]?.size ?? 0) > 0 ? view.selected.trace : stage.found.findIndex((found) => found.size > 0);
     const found = stage.found[trace];
+    const of_events = stage.found_events.findIndex((found) => found.size > 0);
+    if (!found && of_events >= 0) return this.walk_events(of_events);
     if (!found || found.size === 0) return page.say(view.search ? "no function is found" : "search first: /");
     let at: Call | null = view.selected?.trace === trace ? view.selected : null;
     let words = "searching…";
@@ -146,6 +155,25 @@ export class Search {
       this.is_own = false;
     }
     page.say(words);
+  }
+
+  /** Goes to the next event that was found, or the previous one. */
+  private async walk_events(trace: number): Promise<void> {
+    const { stage, page } = this;
+    const { event } = stage.view;
+    const names = [...(stage.found_events[trace] ?? [])];
+    let at = event?.trace === trace ? event : { thread: 0, time: stage.tick(trace, stage.view.from) - 1 };
+    const { serial } = this;
+    while (this.steps !== 0) {
+      const direction = this.steps > 0 ? 1 : -1;
+      this.steps -= direction;
+      const { previous, next } = await this.source.events(trace, at.thread, at.time, names);
+      if (serial !== this.serial) return;
+      const to = direction > 0 ? next : previous;
+      if (!to) return page.say(`no ${direction > 0 ? "later" : "earlier"} event`);
+      at = to;
+      page.show_event(trace, at.thread, at.time);
+    }
   }
 
   private is_own = false;

@@ -1,6 +1,6 @@
 // Asks the server that gave the page.
 
-import { Call, Curve, Details, Flame, Info, Marked, Picture, Report, Slow, Source, Survey, Task } from "./model";
+import { Call, Curve, Details, Events, Flame, Info, Marked, Picture, Report, Slow, Source, Survey, Task, Tree } from "./model";
 import { curves, pictures } from "./wire";
 
 type Values = Record<string, string | number | undefined>;
@@ -10,19 +10,21 @@ export class Served implements Source {
   /** Which snapshot the page means. */
   private number: number | undefined;
 
-  /** Tells that the server is gone. */
-  constructor(private readonly gone: () => void) {}
+  constructor(private readonly tell: Record<"gone" | "replaced" | "outdated", () => void>) {}
 
   /** For as long as this is read, the server knows that the page is open. */
   async stay(): Promise<void> {
     try {
       const answer = await fetch("api/alive");
       const reader = answer.body?.getReader();
-      while (reader && !(await reader.read()).done);
+      // Each beat says whether the files are still those that are shown.
+      for (let beat = await reader?.read(); beat && !beat.done; beat = await reader?.read()) {
+        if (new TextDecoder().decode(beat.value).includes("r")) this.tell.replaced();
+      }
     } catch {
       // Told below.
     }
-    this.gone();
+    this.tell.gone();
   }
 
   async ask(path: string, values: Values = {}, signal?: AbortSignal): Promise<Response> {
@@ -31,6 +33,7 @@ export class Served implements Source {
     for (let tries = 0; ; tries++) {
       try {
         const answer = await fetch(`api/${path}?${query}`, { signal: signal ?? null });
+        if (answer.status === 409) this.tell.outdated();
         if (!answer.ok) throw new Refused((await answer.text()).trim());
         return answer;
       } catch (error) {
@@ -77,12 +80,20 @@ export class Served implements Source {
     return this.json("task", { trace, at, ...(typeof wanted === "string" ? { task: wanted } : { lane: wanted }) });
   }
 
+  events(trace: number, thread: number, at: number, names: number[]): Promise<Events> {
+    return this.json("event", { trace, thread, at, names: names.join(",") });
+  }
+
   table(trace: number, marked: Marked, signal?: AbortSignal): Promise<Report> {
     return this.json("table", { trace, ...of(marked) }, signal);
   }
 
   flame(trace: number, marked: Marked, by: string, signal?: AbortSignal): Promise<Flame> {
     return this.json("flame", { trace, by, ...of(marked) }, signal);
+  }
+
+  tree(trace: number, marked: Marked, signal?: AbortSignal): Promise<Tree> {
+    return this.json("tree", { trace, ...of(marked) }, signal);
   }
 
   slow(trace: number, marked: Marked, signal?: AbortSignal): Promise<Slow> {

@@ -5,6 +5,8 @@ import { Call, CALLS, Counter, Curve, Info, Picture, place, Row, Trace } from ".
 import { View } from "./view";
 
 export const GUTTER = 180;
+/** Pixels of the sign that pins a thread, at the right of its name. */
+export const PIN = 22;
 export const AXIS = 64;
 export const ROW = 16;
 /** Functions that pictures are asked for: their numbers have to stand in an address. */
@@ -80,6 +82,8 @@ export class Stage {
   headings: Heading[] = [];
   tasks: TaskLane[] = [];
   counters: CounterLane[] = [];
+  /** Pixels of the lanes that are pinned. */
+  private pinned = 0;
   /** Pixels of all lanes. */
   bottom = 0;
   readonly gutter = GUTTER;
@@ -91,6 +95,8 @@ export class Stage {
   height = 100;
   /** Functions that the search found, by trace. */
   found: Set<number>[] = [];
+  /** Events and counters that it found. */
+  found_events: Set<number>[] = [];
   /** By trace: the call that was selected last. */
   readonly chosen: (Call | undefined)[] = [];
   /** Names of functions by trace and number. */
@@ -115,16 +121,23 @@ export class Stage {
     let top = 0;
     /** The places of the first trace's threads by name. Threads of other traces with the same names keep that order. */
     const places = new Map<string, number>();
+    const orders: number[][] = [];
     info.traces.forEach((trace, nth) => {
       this.shifts[nth] ??= 0;
       this.names[nth] ??= new Map(trace.functions.map((of) => [of.id, of.name]));
-      // The one that failed, then those with calls, in the order of the trace.
+      // The one that failed, then by name as people count, and threads of one name in the order of the trace.
       const order = trace.threads.map((_, thread) => thread);
-      const name = (thread: number): number => places.get(trace.threads[thread]?.name ?? "") ?? Infinity;
+      const name = (thread: number): string => trace.threads[thread]?.name ?? "";
+      const at = (thread: number): number => places.get(name(thread)) ?? Infinity;
       const failed = (thread: number): number => Number(trace.threads[thread]?.has_failed);
-      order.sort((one, other) => failed(other) - failed(one) || (nth > 0 ? compare(name(one), name(other)) : 0) || one - other);
-      if (nth === 0) order.forEach((thread, place) => places.set(trace.threads[thread]?.name ?? "", place));
-      for (const thread of order) {
+      order.sort((one, other) => failed(other) - failed(one) || (nth > 0 ? compare(at(one), at(other)) : 0) || NAMES.compare(name(one), name(other)) || one - other);
+      if (nth === 0) order.forEach((thread, place) => places.set(name(thread), place));
+      orders.push(order);
+    });
+    const place_lanes = (is_pinned: boolean, nth: number): void => {
+      const trace = this.trace(nth);
+      for (const thread of orders[nth] ?? []) {
+        if (this.is_pinned(nth, thread) !== is_pinned) continue;
         const lane: Lane = known.get(`${nth}/${thread}`) ?? {
           trace: nth, thread, top, height: 0, rows: 0, is_open: false, picture: null, from: 0, to: 0, pixel: 0, progress: 0,
         };
@@ -135,6 +148,11 @@ export class Stage {
         top += lane.height;
         this.lanes.push(lane);
       }
+    };
+    info.traces.forEach((_, nth) => place_lanes(true, nth));
+    this.pinned = top;
+    info.traces.forEach((trace, nth) => {
+      place_lanes(false, nth);
       if (trace.tasks && trace.tasks.tasks > 0) {
         const is_open = opened.has(nth);
         this.headings.push({ trace: nth, top, height: HEADING, ...trace.tasks, is_open });
@@ -163,6 +181,34 @@ export class Stage {
     this.update(info);
     for (const lane of this.lanes) lane.is_open = open.has(this.trace(lane.trace).threads[lane.thread]?.id);
     this.update(info);
+  }
+
+  /** Whether a thread stays at the top. */
+  is_pinned(trace: number, thread: number): boolean {
+    return this.view.pins.includes(`${trace}/${this.trace(trace).threads[thread]?.id}`);
+  }
+
+  /** Pins a thread, or takes its pin away. */
+  pin(trace: number, thread: number): void {
+    const key = `${trace}/${this.trace(trace).threads[thread]?.id}`;
+    const { pins } = this.view;
+    this.view.pins = pins.includes(key) ? pins.filter((pin) => pin !== key) : [...pins, key];
+    this.update(this.info);
+    this.scroll(0);
+  }
+
+  /** Pixels of pinned lanes, which do not scroll. If they take most of the screen, they do. */
+  get fixed(): number {
+    return this.pinned <= (this.height - AXIS) * 0.6 ? this.pinned : 0;
+  }
+
+  /** Where a strip is on the screen. */
+  y(strip: Strip): number {
+    return AXIS + strip.top - (this.is_fixed(strip) ? 0 : this.view.scroll);
+  }
+
+  is_fixed(strip: Strip): boolean {
+    return strip.top + strip.height <= this.fixed;
   }
 
   /** Pixels of a lane above its calls: states and CPUs, and events. */
@@ -284,9 +330,19 @@ export class Stage {
       this.update(this.info);
     }
     const y = lane.top + this.head(this.trace(trace)) + call.depth * ROW;
-    if (y < this.view.scroll) this.view.scroll = Math.max(0, lane.top);
-    if (y + ROW > this.view.scroll + this.height - AXIS) this.view.scroll = y + ROW * 2 - (this.height - AXIS);
+    if (!this.is_fixed(lane) && y < this.view.scroll + this.fixed) this.view.scroll = Math.max(0, lane.top - this.fixed);
+    if (!this.is_fixed(lane) && y + ROW > this.view.scroll + this.height - AXIS) this.view.scroll = y + ROW * 2 - (this.height - AXIS);
     this.into_view(this.at(trace, call.start), this.at(trace, call.end));
+    this.changed();
+  }
+
+  /** Brings a tick of a thread to where it is seen. */
+  reveal_tick(trace: number, thread: number, tick: number): void {
+    const lane = this.lanes.find((lane) => lane.trace === trace && lane.thread === thread);
+    if (lane && !this.is_fixed(lane) && this.seen([lane]).length === 0) this.view.scroll = Math.max(0, lane.top - this.fixed);
+    const at = this.at(trace, tick);
+    const half = (this.view.to - this.view.from) / 2;
+    if (at < this.view.from || at > this.view.to) this.show(at - half, at + half);
     this.changed();
   }
 
@@ -309,20 +365,21 @@ export class Stage {
   /** Those that are on the screen. */
   seen<T extends Strip>(strips: T[]): T[] {
     const [top, bottom] = [this.view.scroll, this.view.scroll + this.height - AXIS];
-    return strips.filter((strip) => strip.top + strip.height > top && strip.top < bottom);
+    return strips.filter((strip) => this.is_fixed(strip) || (strip.top + strip.height > top + this.fixed && strip.top < bottom));
   }
 
   /** What is at a height of the screen. */
   strip_at<T extends Strip>(strips: T[], y: number): T | null {
-    const below = y - AXIS + this.view.scroll;
-    return y < AXIS ? null : (strips.find((strip) => below >= strip.top && below < strip.top + strip.height) ?? null);
+    const is_of_fixed = y - AXIS < this.fixed;
+    const is_at = (strip: Strip): boolean => this.is_fixed(strip) === is_of_fixed && y >= this.y(strip) && y < this.y(strip) + strip.height;
+    return y < AXIS ? null : (strips.find(is_at) ?? null);
   }
 
   /** The lane at a height of the screen, and the depth of its calls. */
   lane_at(y: number): { lane: Lane; depth: number } | null {
     const lane = this.strip_at(this.lanes, y);
     if (!lane) return null;
-    const depth = Math.floor((y - AXIS + this.view.scroll - lane.top - this.head(this.trace(lane.trace))) / ROW);
+    const depth = Math.floor((y - this.y(lane) - this.head(this.trace(lane.trace))) / ROW);
     return { lane, depth };
   }
 
@@ -370,6 +427,9 @@ export class Stage {
     return found && { lane, ...found };
   }
 }
+
+/** Names as people count: worker-2 is before worker-10. */
+const NAMES = new Intl.Collator("en", { numeric: true });
 
 /** Infinity is behind all, and equal to itself. */
 const compare = (one: number, other: number): number => (one === other ? 0 : one < other ? -1 : 1);

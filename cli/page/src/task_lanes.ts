@@ -4,11 +4,11 @@
 import { clean, count, duration, last, shorten, tail, things } from "./format";
 import { CALLS, CLIPPED, OPEN, place } from "./model";
 import { Pen } from "./curves";
-import { AXIS, GUTTER, Heading, Stage, TaskLane } from "./stage";
+import { GUTTER, Heading, Stage, TaskLane } from "./stage";
 
 export function heading(pen: Pen, heading: Heading): void {
   const { context, stage } = pen;
-  const top = AXIS + heading.top - stage.view.scroll;
+  const top = stage.y(heading);
   context.fillStyle = pen.colour("raised");
   context.fillRect(0, top, stage.width, heading.height);
   context.fillStyle = pen.colour("line");
@@ -24,7 +24,7 @@ export function heading(pen: Pen, heading: Heading): void {
 
 export function lane(pen: Pen, lane: TaskLane): void {
   const { context, stage } = pen;
-  const top = AXIS + lane.top - stage.view.scroll;
+  const top = stage.y(lane);
   context.fillStyle = pen.colour("raised");
   context.fillRect(0, top, GUTTER, lane.height);
   const [tasks, polls] = lane.picture?.rows ?? [];

@@ -7,7 +7,9 @@ import { words as words_of_counter } from "./curves";
 import { clean, duration, moment, things } from "./format";
 import { Call, SHORT } from "./model";
 import { Lane, Stage } from "./stage";
+import { words as words_of_event } from "./events";
 import { words as words_of_task } from "./task_lanes";
+import { words as words_of_wait } from "./waits";
 
 export function told_at(stage: Stage, causes: Causes, x: number, y: number): string | null {
   const counter = stage.strip_at(stage.counters, y);
@@ -15,6 +17,8 @@ export function told_at(stage: Stage, causes: Causes, x: number, y: number): str
   const task = words_of_task(stage, x, y);
   if (task) return task;
   const lane = stage.strip_at(stage.lanes, y);
+  const sign = words_of_wait(stage, x, y) ?? words_of_event(stage, x, y);
+  if (sign) return sign;
   const band = lane && words_of_band(stage, lane, x, y);
   if (band) return band;
   const found = stage.call_at(x, y);

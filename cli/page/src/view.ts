@@ -16,6 +16,14 @@ export interface SelectedTask {
   start: number;
 }
 
+/** The selected event of a thread, or the value of a counter at a tick. */
+export interface SelectedEvent {
+  trace: number;
+  thread: number;
+  counter: number | null;
+  time: number;
+}
+
 export interface View {
   /** Ns on the axis. */
   from: number;
@@ -25,12 +33,15 @@ export interface View {
   mark: [number, number] | null;
   selected: Selected | null;
   task: SelectedTask | null;
+  event: SelectedEvent | null;
+  /** Threads that stay at the top: traces and the threads' own numbers. */
+  pins: string[];
   search: string;
   /** Ns by which each trace is later on the axis. */
   shifts: number[];
 }
 
-export const empty = (): View => ({ from: 0, to: 1, scroll: 0, mark: null, selected: null, task: null, search: "", shifts: [] });
+export const empty = (): View => ({ from: 0, to: 1, scroll: 0, mark: null, selected: null, task: null, event: null, pins: [], search: "", shifts: [] });
 
 /** The view as a fragment. */
 export function write(view: View): string {
@@ -44,6 +55,9 @@ export function write(view: View): string {
   }
   const { task } = view;
   if (task) parts.push(`task=${[task.trace, task.task, task.lane, task.start].join(",")}`);
+  const { event } = view;
+  if (event) parts.push(`event=${[event.trace, event.thread, event.counter ?? -1, event.time].join(",")}`);
+  if (view.pins.length > 0) parts.push(`pin=${view.pins.join(",")}`);
   if (view.shifts.some((shift) => shift !== 0)) parts.push(`shift=${view.shifts.map(Math.round).join(",")}`);
   if (view.search) parts.push(`find=${encodeURIComponent(view.search)}`);
   return `#${parts.join("&")}`;
@@ -68,6 +82,11 @@ export function read(fragment: string): Partial<View> {
       const [trace, , lane, start] = numbers as [number, number, number, number];
       view.task = { trace, task: text.split(",")[1] ?? "", lane, start };
     }
+    if (name === "event" && are && numbers.length === 4) {
+      const [trace, thread, counter, time] = numbers as [number, number, number, number];
+      view.event = { trace, thread, counter: counter < 0 ? null : counter, time };
+    }
+    if (name === "pin") view.pins = text.split(",").filter((pin) => /^\d+\/\d+$/.test(pin));
     if (name === "shift" && are && numbers.every((shift) => shift >= 0)) view.shifts = numbers;
     if (name === "find") {
       try {

@@ -1,6 +1,6 @@
 // Pictures as the server's `wire.rs` writes them: arrays of numbers.
 
-import { Curve, Picture, Row, Spans } from "./model";
+import { Curve, Picture, Row, Spans, Waits } from "./model";
 
 /** The pictures in an answer; `put` of the server's `wire.rs` has the order. Lists are parts of the answer, not copies. */
 export function pictures(bytes: ArrayBuffer): Picture[] {
@@ -19,6 +19,11 @@ export function pictures(bytes: ArrayBuffer): Picture[] {
     const [length, from, to, kind, what] = list();
     return { length, from, to, kind, what };
   };
+  const waits = (): Waits => {
+    const [length, from, to, holder, name] = list();
+    const [, , , of, count] = list();
+    return { length, from, to, holder, name, function: of, count };
+  };
   const found: Picture[] = [];
   while (at < view.byteLength) {
     const [thread, depths] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
@@ -29,7 +34,7 @@ export function pictures(bytes: ArrayBuffer): Picture[] {
       const [length, start, end, of, count] = list();
       rows.push({ length, start, end, function: of, count });
     }
-    found.push({ thread, until, coarse, rows, states: spans(), signs: spans(), cpus: spans() });
+    found.push({ thread, until, coarse, rows, states: spans(), signs: spans(), cpus: spans(), waits: waits() });
   }
   return found;
 }

@@ -1,6 +1,6 @@
 // The page in a browser, as a person uses it: served and from a file, with the mouse and with keys alone. Every check says
 // what it saw. Run by the tests of the workspace: node browser.mjs BROWSER FDR FOLDER PID TRACE HOSTILE
-// NOTED CHANGED SPREAD MORE LESS, where the last seven are traces
+// NOTED CHANGED SPREAD MORE LESS ENDED WAITING, where the last nine are traces
 import { chromium } from "playwright-core";
 import { execFileSync, spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
@@ -9,10 +9,12 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fragment, number, panel, settled, sought, told } from "./helpers.mjs";
+import { banners } from "./banners.mjs";
+import { lanes } from "./lanes.mjs";
 import { slow_call } from "./slow_call.mjs";
 import { every_zoom } from "./zoom.mjs";
 
-const [executablePath, fdr, folder, pid, trace, hostile, noted, changed, spread, more, less] = process.argv.slice(2);
+const [executablePath, fdr, folder, pid, trace, hostile, noted, changed, spread, more, less, ended, waiting] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const json = (...words) => JSON.parse(execFileSync(fdr, words, { maxBuffer: 1 << 28 }).toString());
 
@@ -21,7 +23,7 @@ async function served(paths, use) {
   const server = spawn(fdr, ["view", "--no-open", ...[paths].flat()], { stdio: ["ignore", "pipe", "inherit"] });
   try {
     const [line] = await new Promise((done) => createInterface({ input: server.stdout }).once("line", (line) => done([line])));
-    await use(line.slice(line.indexOf("http://")));
+    await use(line.slice(line.indexOf("http://")), server);
   } finally {
     server.kill();
   }
@@ -404,6 +406,12 @@ await served(spread, async (url) => {
   await context.close();
   console.log("every zoom: ok");
 });
+
+await banners({ served, open, fdr, folder, ended });
+console.log("banners: ok");
+
+await lanes({ served, open, json, fdr, folder, waiting });
+console.log("call tree, events, waits and pins: ok");
 
 // A process that runs: each press of R shows what it has done by then, and the page looks at the same time.
 await served(pid, async (url) => {

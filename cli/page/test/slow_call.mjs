@@ -63,7 +63,7 @@ export async function slow_call(page, is_file) {
   await page.keyboard.press("f");
   await settled(page);
   const box = await (await page.$("canvas")).boundingBox();
-  await page.keyboard.press("4");
+  await page.keyboard.press("5");
   await settled(page);
   await page.mouse.click(box.x + 300, box.y + 66);
   await settled(page);

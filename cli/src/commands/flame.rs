@@ -35,8 +35,8 @@ that it made are not below it. A path of more than 1000 functions ends in
 [more]. Of more than 262,144 paths the shortest stay; all others are one line,
 [more].
 
--o app.svg draws the flame graph: a frame for each path, as wide as its time, on
-the frame of its caller. A click zooms in, Ctrl+F searches. Several traces are
+-o app.svg draws the flame graph: a frame for each path, as wide as its time,
+below the frame of its caller. A click zooms in, Ctrl+F searches. Several traces are
 one picture. fdr diff --flame compares two sides.
 
 Examples:

@@ -1,4 +1,4 @@
-// In a picture that is opened by itself. A click on a frame makes it as wide as the picture. A click on the lowest frame
+// In a picture that is opened by itself. A click on a frame makes it as wide as the picture. A click on the top frame
 // shows all again. A search colours the frames whose names hold a text. Names are read and set as text alone.
 (function () {
   var frames = Array.prototype.slice.call(document.querySelectorAll("g.f"));

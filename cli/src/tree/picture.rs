@@ -99,10 +99,11 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
     )?;
     for path in shown {
         let (node, place) = (&paths.nodes[path], places[path]);
-        let y = height - FOOT - FRAME * (place.depth + 1) as f64;
+        // As in the lanes of fdr view: what a path calls is below it.
+        let y = HEAD + FRAME * place.depth as f64;
         frame(out, node, place, y, all, words)?;
     }
-    let mut foot = "click a frame to zoom in, the lowest to zoom out".to_owned();
+    let mut foot = "click a frame to zoom in, the top one to zoom out".to_owned();
     if left_out > 0 {
         let paths = ui::things(left_out, "path");
         foot.push_str(&format!(
@@ -222,18 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_proportional_and_stand_on_callers() {
+    fn frames_are_proportional_and_hang_below_callers() {
         let paths = paths(&[(&["a"], 0, 250), (&["a", "b"], 0, 500), (&["c"], 0, 250)]);
         let picture = picture(&paths, false);
-        // Three levels: the lowest one is everything.
+        // Three levels: the top one is everything.
         assert!(picture.contains("height=\"135\""), "{picture}");
         for frame in [
             "data-x=\"0.0000000\" data-w=\"1.0000000\" data-n=\"all\"><title>all · 1.000 µs · 100.00 %</title>\
-             <rect x=\"10.00\" y=\"90.0\"",
+             <rect x=\"10.00\" y=\"56.0\"",
             "data-x=\"0.0000000\" data-w=\"0.7500000\" data-n=\"a\"><title>a · 750 ns · 75.00 %</title>\
              <rect x=\"10.00\" y=\"73.0\" width=\"884.60\"",
             "data-x=\"0.0000000\" data-w=\"0.5000000\" data-n=\"b\"><title>b · 500 ns · 50.00 %</title>\
-             <rect x=\"10.00\" y=\"56.0\"",
+             <rect x=\"10.00\" y=\"90.0\"",
             "data-x=\"0.7500000\" data-w=\"0.2500000\" data-n=\"c\"><title>c · 250 ns · 25.00 %</title>\
              <rect x=\"895.00\" y=\"73.0\"",
         ] {

@@ -12,7 +12,7 @@ use fdr_tests::skip;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, Running};
 
-use super::page_traces::{changed, hostile, noted, readable_part, spread, usual};
+use super::page_traces::{changed, ended, hostile, noted, readable_part, spread, usual, waiting};
 
 /// A copy of the page's sources with what they need; where that can't be had, the check is skipped aloud.
 pub(super) fn sources(check: &str) -> Option<PathBuf> {
@@ -97,7 +97,7 @@ fn the_page_is_usable_and_names_are_text() {
     let Some(page) = sources(check) else { return };
     let folder = Folder::new("page");
     let names = [
-        "usual", "hostile", "noted", "changed", "spread", "more", "less",
+        "usual", "hostile", "noted", "changed", "spread", "more", "less", "ended", "waiting",
     ];
     let traces = names.map(|name| folder.join(&format!("{name}.fdr")));
     usual(&traces[0]);
@@ -107,6 +107,8 @@ fn the_page_is_usable_and_names_are_text() {
     spread(&traces[4]);
     readable_part(&traces[5], 1500);
     readable_part(&traces[6], 815);
+    ended(&traces[7]);
+    waiting(&traces[8]);
     let program = Program::named("controlled", &folder);
     let program = program
         .set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/")
@@ -134,7 +136,7 @@ fn the_page_is_usable_and_names_are_text() {
         "{stdout}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert_eq!(stdout.lines().count(), 10, "{stdout}");
+    assert_eq!(stdout.lines().count(), 12, "{stdout}");
 }
 
 #[test]

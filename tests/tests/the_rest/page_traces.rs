@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use fdr_formats::model::{Clock, FunctionKind, FunctionTotals};
-use fdr_formats::notes::{Field, FieldValue, Form, Note, RESULT, task_state};
+use fdr_formats::notes::{Field, FieldValue, Form, Note, RESULT, reason, task_state, thread_state};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
     Call, CpuId, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
@@ -54,9 +54,20 @@ fn thread(id: u64, name: &str) -> Thread {
 
 /// Three threads that call three functions. One call takes far longer than usual.
 pub(super) fn usual(path: &Path) {
+    usual_for(path, "");
+}
+
+/// The same, where a panic of the second thread ended the trace.
+pub(super) fn ended(path: &Path) {
+    let reason = "panic in thread 8 (worker-1) at src/main.rs:7:5: <b>index</b> out of bounds";
+    usual_for(path, reason);
+}
+
+fn usual_for(path: &Path, reason: &str) {
     let functions = [(1, "app::run"), (2, "app::step"), (3, "app::leaf")];
     let info = TraceInfo {
         functions: functions.map(|(id, name)| function(id, name)).to_vec(),
+        reason: reason.to_owned(),
         ..TraceInfo::default()
     };
     let id = FunctionId;
@@ -249,6 +260,68 @@ fn hostile_steps(names: &[String], shift: u64) -> Vec<Step<'_>> {
         ]
     };
     (0..count).flat_map(each).collect()
+}
+
+/// A thread waits for a lock that another thread holds, for long and then often; the main thread has two events. The
+/// threads are not in the order of their names.
+pub(super) fn waiting(path: &Path) {
+    let functions = [
+        named(1, "app::run", FunctionKind::Calls),
+        named(2, "app::save", FunctionKind::Calls),
+        named(30, "table", FunctionKind::Name),
+        named(40, "rejected", FunctionKind::Event),
+        named(41, "number", FunctionKind::Name),
+        named(42, "logged", FunctionKind::Event),
+    ];
+    let info = TraceInfo {
+        functions: functions.to_vec(),
+        ..TraceInfo::default()
+    };
+    let event = |name, value| Note::Event {
+        name,
+        form: Form::Instant as u8,
+        level: 0,
+        span: 0,
+        fields: vec![field(41, 0, FieldValue::Unsigned(value))],
+    };
+    let state = |state, waited| Note::ThreadState {
+        object: 1,
+        holder: 8,
+        name: 30,
+        state,
+        reason: reason::LOCK,
+        function: 2,
+        waited,
+    };
+    let entry = |at, id| Step::Calls(Call::entry(Ticks(at), FunctionId(id)));
+    let exit = |at, id| Step::Calls(Call::exit(Ticks(at), FunctionId(id)));
+    let main = vec![
+        entry(1000, 1),
+        Step::Note(10_000, event(40, 7)),
+        Step::Note(60_000, event(42, 8)),
+        exit(101_000, 1),
+    ];
+    let mut worker = vec![
+        entry(2000, 1),
+        Step::Note(20_000, state(thread_state::BLOCKED, 0)),
+        Step::Note(50_000, state(thread_state::RUNNING, 30_000)),
+    ];
+    for nth in 0..500 {
+        let at = 60_000 + nth * 40;
+        worker.push(entry(at, 2));
+        if nth % 10 == 0 {
+            worker.push(Step::Note(at + 9, state(thread_state::RUNNING, 8)));
+        }
+        worker.push(exit(at + 10, 2));
+    }
+    worker.push(exit(90_000, 1));
+    let holder = vec![entry(5000, 2), exit(50_000, 2)];
+    let threads = vec![
+        (thread(7, "main"), main),
+        (thread(9, "worker-10"), worker),
+        (thread(8, "worker-2"), holder),
+    ];
+    write_steps(path, &info, threads);
 }
 
 /// What a thread does, in order.

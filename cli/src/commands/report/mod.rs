@@ -19,6 +19,8 @@ use crate::report::tasks::show;
 use crate::report::tasks::task_table::TraceTasks;
 use crate::report::{csv, json, notes, table, whole};
 use crate::selection::Filtering;
+use crate::tree::folding::{Folding, FoldingOptions};
+use crate::tree::outline::{Limits, Outline};
 use crate::windows::Windows;
 use crate::{memory, selection, trace, ui};
 
@@ -77,6 +79,11 @@ rate is that over the time of the trace. fdr replay --records shows each.
 async functions, and fdr::task!. busy is the time of polls, waiting the time
 between them, and mean to max are times from the first poll to the end.
 
+--tree has a row for each path of calls, below the path of its caller, with the
+longest first. total is the time of the path with all that it called, total % is
+its part of all time. The rows are of the records, as with --window. --filter
+leaves out calls of other functions.
+
 --hist shows how long the calls of one function took, all of them. A row counts
 the calls from that duration up to the next row's. Each row is as many times
 wider as the one before: as fine as fits, from one row for a factor of ten to
@@ -104,6 +111,7 @@ Examples:
   fdr report --common app.fdr
       only the time of which all threads have records
   fdr report --tasks app.fdr                the async functions, as tasks
+  fdr report --tree --min 5% app.fdr        who called whom, the long paths
   fdr report --hist app.fdr app::handle     how long its calls took
   fdr report --hist app.fdr -o x.svg app::handle
   fdr report old.fdr new.fdr                one report after the other
@@ -136,6 +144,12 @@ pub(crate) struct Options {
     /// Group tasks by this field of the events and arguments inside
     #[arg(long, value_name = "FIELD", requires = "tasks")]
     by: Option<String>,
+    /// Show the call tree: each path of calls below its caller, with total and self time
+    #[arg(long, conflicts_with_all = ["sort", "reverse", "tasks", "hist", "files", "csv"])]
+    tree: bool,
+    /// With --tree: leave out paths below this part of all time
+    #[arg(long, value_name = "SHARE", value_parser = super::share, requires = "tree", default_value = "0.5%")]
+    min: f64,
     /// Show the distribution of the durations of one FUNCTION, which is a word beside the traces, and its modes
     #[arg(long, conflicts_with_all = ["per_thread", "sort", "reverse", "common", "tasks", "files", "csv"])]
     hist: bool,
@@ -151,7 +165,7 @@ pub(crate) struct Options {
     /// Replace that file
     #[arg(long, requires = "output")]
     force: bool,
-    /// Show at most N functions; with --hist, 3 unless N is given
+    /// Show at most N functions; with --hist, 3 unless N is given; with --tree, the N paths with the most time
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -172,9 +186,45 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.hist {
         return hist::run(options);
     }
-    options
-        .traces
-        .each(|trace, series| one(options, trace, series))
+    options.traces.each(|trace, series| match options.tree {
+        true => tree_of(options, trace, series),
+        false => one(options, trace, series),
+    })
+}
+
+/// The call tree.
+fn tree_of(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
+    let folding_options = FoldingOptions {
+        selection: &options.selection,
+        filtering: Filtering::Calls,
+        per_thread: options.per_thread,
+        calls: false,
+        by: None,
+        common: options.common,
+    };
+    let folding = Folding::read(&folding_options, trace)?;
+    let info = folding.info();
+    if trace::is_timeless(info) {
+        anyhow::bail!("{}: the calls of this trace have no times", ui::path(trace));
+    }
+    let limits = Limits {
+        least: options.min,
+        most: options.limit.map(NonZeroUsize::get),
+    };
+    let outline = Outline::new(folding.rows(), limits);
+    if let Some(filter) = options.selection.filter().filter(|_| outline.is_empty()) {
+        let called: Vec<String> = info.called().map(|of| name_of(info, of.id)).collect();
+        let called: Vec<&str> = called.iter().map(String::as_str).collect();
+        selection::complain_of_none("--filter", filter, &called, "called function");
+    }
+    ui::print(|out| match options.json {
+        true => outline.write_json(out, &trace.to_string_lossy(), info),
+        false => {
+            out.write_all(series.heading(trace).as_bytes())?;
+            outline.write(out, info)
+        }
+    })?;
+    Ok(Status::Done)
 }
 
 fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<Status> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fdr_formats::identity::Part;
-use fdr_formats::model::State;
+use fdr_formats::model::{FunctionKind, State};
 use fdr_formats::{Clock, FunctionId, Ticks};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use super::call_key::CallKey;
 use super::curves::{self, CounterOf};
 use super::details;
+use super::ending::Ending;
+use super::events;
 use super::http::{Answer, Request};
 use super::live::LiveTraces;
 use super::page;
@@ -25,7 +27,14 @@ use super::task_details;
 use super::tasks::{self, TaskSelector, Tasks};
 use super::viewed::{MarkedRange, ViewedTrace};
 use super::wire;
+use crate::tree::outline::Limits;
 use crate::{trace, ui};
+
+/// What the page shows of a call tree.
+const TREE: Limits = Limits {
+    least: 0.0005,
+    most: Some(20_000),
+};
 
 /// Threads of one picture.
 const MAX_THREADS: usize = 256;
@@ -54,6 +63,7 @@ pub(super) struct TraceOf<'a> {
     pub(super) program: &'a str,
     pub(super) process: Option<u64>,
     pub(super) reason: String,
+    pub(super) ending: Option<Ending>,
     pub(super) frequency: u64,
     /// The moment from which ticks count, and the remainder that rounding needs, as text: 53 bits are too few.
     pub(super) base: String,
@@ -86,6 +96,7 @@ pub(super) struct FunctionOf<'a> {
     file: &'a str,
     line: u32,
     is_called: bool,
+    is_event: bool,
     untimed: bool,
 }
 
@@ -125,6 +136,7 @@ impl<'a> TraceOf<'a> {
             file: &function.file,
             line: function.line,
             is_called: function.is_called(),
+            is_event: function.kind == FunctionKind::Event,
             untimed: function.untimed,
         });
         let mut lines = viewed.index.lines();
@@ -144,6 +156,7 @@ impl<'a> TraceOf<'a> {
             program: &info.program,
             process: info.process,
             reason: trace::reason(info).into_owned(),
+            ending: Ending::new(viewed),
             frequency: info.clock.frequency,
             base: base.to_string(),
             begin: viewed.relative(begin),
@@ -210,7 +223,7 @@ pub(super) fn notes(viewed: &ViewedTrace, words: Words) -> Vec<String> {
     }
     let lines = viewed.index.lines();
     let (deep, signs) = lines.fold((0, 0), |(deep, signs), line| {
-        let more = line.more_signs + line.counters.more + line.tasks.more;
+        let more = line.more_signs + line.counters.more + line.tasks.more + line.waits.more;
         (deep + line.pyramid.too_deep, signs + more)
     });
     if deep > 0 {
@@ -220,7 +233,7 @@ pub(super) fn notes(viewed: &ViewedTrace, words: Words) -> Vec<String> {
     if signs > 0 {
         let count = ui::count(signs);
         notes.push(format!(
-            "{count} events, values of counters and polls of tasks more than a page can hold: not drawn"
+            "{count} events, waits, values of counters and polls of tasks more than a page can hold: not drawn"
         ));
     }
     notes
@@ -314,9 +327,23 @@ impl Api {
         to_json(&found.ok_or_else(|| Answer::text(404, "no such task\n"))?)
     }
 
+    fn event(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let names = numbers(request, "names")?.into_iter().collect();
+        let thread = number(request, "thread")?.unwrap_or(0);
+        let found = events::at(&viewed, thread, viewed.tick(float(request, "at")?), &names);
+        to_json(&found.map_err(failed)?)
+    }
+
     fn table(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
         let report = self.trace(request)?.report(&marked(request)?, asker);
         report.map(Answer::json).map_err(failed)
+    }
+
+    fn tree(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
+        let tree = self.trace(request)?;
+        let tree = tree.outline(&marked(request)?, TREE, asker);
+        tree.map(Answer::json).map_err(failed)
     }
 
     fn slow(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
@@ -359,6 +386,13 @@ impl Api {
 }
 
 impl Pages for Api {
+    fn beat(&self) -> &'static [u8] {
+        match self.live_traces.are_files_replaced() {
+            true => b"r",
+            false => b".",
+        }
+    }
+
     fn answer(&self, path: &str, request: &Request, asker: WaitingPeer<'_>) -> Answer {
         let answer = match path {
             "" => Ok(Answer::page(page::served())),
@@ -370,6 +404,8 @@ impl Pages for Api {
             "api/curves" => self.curves(request),
             "api/table" => self.table(request, asker),
             "api/flame" => self.flame(request, asker),
+            "api/event" => self.event(request),
+            "api/tree" => self.tree(request, asker),
             "api/slow" => self.slow(request, asker),
             "api/call" => self.call(request),
             "api/survey" => self.survey(request, asker),

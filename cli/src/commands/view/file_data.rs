@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::api::{Info, TraceOf, Words, notes};
+use super::ending::Ending;
 use super::task_details::TaskOf;
 use super::viewed::ViewedTrace;
 use crate::{trace, ui};
@@ -34,6 +35,7 @@ impl<'a> TraceOf<'a> {
             file,
             word,
             reason,
+            ending,
             notes: all_notes,
             format: _,
             program: _,
@@ -61,6 +63,7 @@ impl<'a> TraceOf<'a> {
         *word = ui::shell(Path::new(name));
         // A panic's message may have any value of the program.
         trace::word_of_reason(viewed.info()).clone_into(reason);
+        ending.iter_mut().for_each(Ending::to_give_away);
         *all_notes = notes(viewed, Words::Own);
         trace
     }

@@ -87,6 +87,7 @@ impl<'a> Filler<'a> {
             keep(line, &ended, end, &mut LastNote::default());
         };
         reading.stack.finish(end, &mut keep);
+        line.waits.finish(end.map_or(line.last, |end| end.0));
         line.open = Vec::new();
         line.pyramid.finish();
         line.is_done = true;
@@ -111,6 +112,7 @@ impl<'a> Filler<'a> {
         let Some(note) = Note::decode(kind, body) else {
             return;
         };
+        line.waits.note(time.0, &note);
         if let Some((id, task)) = Task::from_note(&note, time, ThreadId::default()) {
             let (function, polls) = (task.function, task.polls);
             line.tasks.note(id, task);

@@ -12,6 +12,7 @@ use super::counters::Counters;
 use super::cpus::Cpus;
 use super::pyramid::Pyramid;
 use super::thread_tasks::ThreadTasks;
+use super::waits::Waits;
 
 /// A call that is open at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,7 @@ pub(super) struct Line {
     pub(super) cpus: Cpus,
     pub(super) counters: Counters,
     pub(super) tasks: ThreadTasks,
+    pub(super) waits: Waits,
     /// Signs that were too many to keep.
     pub(super) more_signs: u64,
     /// Calls that are open at the end of the part that was read.
@@ -111,6 +113,7 @@ impl Index {
                 cpus: Cpus::new(threads.len()),
                 counters: Counters::new(threads.len()),
                 tasks: ThreadTasks::new(threads.len()),
+                waits: Waits::default(),
                 more_signs: 0,
                 open: Vec::new(),
                 first: None,

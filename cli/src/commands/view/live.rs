@@ -59,6 +59,11 @@ impl LiveTraces {
             .clone()
     }
 
+    /// Whether another file stands in the place of one that is shown.
+    pub(super) fn are_files_replaced(&self) -> bool {
+        self.traces().0.iter().any(|viewed| viewed.is_replaced())
+    }
+
     /// Takes a new snapshot of the process.
     ///
     /// # Errors

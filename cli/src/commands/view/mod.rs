@@ -11,6 +11,8 @@
 //! | `live` | what is shown, and new snapshots of a process that runs |
 //! | `viewed` | a trace with its index, and what is asked of both |
 //! | `details`, `task_details`, `survey`, `paths` | one call; one task; all calls of functions; the flame graph |
+//! | `events`, `waits` | the events of a moment; for which locks a thread waited |
+//! | `ending` | what ended the recording, for the banner |
 //! | `call_key` | what tells one call from all others |
 //! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
 //! | `connections`, `browser` | those who have not shown the token yet; how the browser gets it |
@@ -26,6 +28,8 @@ mod counters;
 mod cpus;
 mod curves;
 mod details;
+mod ending;
+mod events;
 mod export;
 mod file_data;
 mod filler;
@@ -43,6 +47,7 @@ mod task_details;
 mod tasks;
 mod thread_tasks;
 mod viewed;
+mod waits;
 mod wire;
 
 use std::path::PathBuf;

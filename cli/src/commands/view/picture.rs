@@ -13,6 +13,7 @@ use super::filler::{frames, item_of};
 use super::index::{Index, Sign};
 use super::pyramid::{Item, MAX_DEPTH, Run};
 use super::stretch;
+use super::waits::Wait;
 
 /// The most calls of a thread that are searched for a picture, so that calls that match the search are seen.
 const MAX_SEARCHED: usize = 2_000_000;
@@ -25,6 +26,7 @@ pub(super) struct Picture {
     pub(super) states: Vec<Stay>,
     pub(super) signs: Vec<(u64, Sign)>,
     pub(super) cpus: Vec<CpuStay>,
+    pub(super) waits: Vec<Wait>,
     /// Until when the thread was read.
     pub(super) until: Option<u64>,
     /// Calls that are shorter than this number of ticks are joined, even if they are wider than a pixel.
@@ -151,6 +153,7 @@ pub(super) fn of_thread(
             let signs = line.signs.get(first..).unwrap_or(&[]).iter();
             picture.signs = thin(signs.take_while(|(time, _)| *time <= to), pixel);
             picture.cpus = line.cpus.between(from, to, pixel);
+            picture.waits = line.waits.between(from, to, pixel);
             read_again
         }
     };

@@ -24,6 +24,11 @@ const BEAT: Duration = Duration::from_secs(2);
 /// Answers the requests of the page: the path behind the token, and the values.
 pub(super) trait Pages: Send + Sync + 'static {
     fn answer(&self, path: &str, request: &Request, asker: WaitingPeer<'_>) -> Answer;
+
+    /// The sign of life that an open page gets: what it has to know without asking.
+    fn beat(&self) -> &'static [u8] {
+        b"."
+    }
 }
 
 /// The peer that waits for an answer.
@@ -170,7 +175,7 @@ impl Drop for Served {
 
 fn serve(mut stream: TcpStream, path: &str, request: &Request, shared: &Shared, pages: &dyn Pages) {
     if path == "api/alive" {
-        return stay(stream, shared);
+        return stay(stream, shared, pages);
     }
     let answer = pages.answer(path, request, WaitingPeer(Some(&stream)));
     // A peer that does not listen is no trouble of ours.
@@ -222,7 +227,7 @@ fn is_same(one: &str, other: &str) -> bool {
 }
 
 /// A page is open for as long as it reads this answer, which has no end.
-fn stay(mut stream: TcpStream, shared: &Shared) {
+fn stay(mut stream: TcpStream, shared: &Shared, pages: &dyn Pages) {
     let head = http::head(200, "text/plain", None);
     let mut write = |bytes: &[u8]| {
         let done = stream.write_all(bytes).and_then(|()| stream.flush());
@@ -232,7 +237,7 @@ fn stay(mut stream: TcpStream, shared: &Shared) {
     let mut is_there = write(head.as_bytes());
     while is_there {
         std::thread::sleep(BEAT);
-        is_there = write(b".");
+        is_there = write(pages.beat());
     }
     let mut presence = shared.presence();
     presence.pages -= 1;

@@ -1,6 +1,7 @@
 //! A trace that the page shows: its source, its index, and the figures that are computed from both. Ticks go to the
 //! page as distances from a tick near the trace's beginning, because a number of the page holds 53 bits.
 
+use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,6 +28,7 @@ use crate::report::engine::Figures;
 use crate::report::json;
 use crate::report::rows::Report;
 use crate::tree::folding::Folding;
+use crate::tree::outline::{Limits, Outline};
 use crate::tree::paths::Paths;
 use crate::{input, memory, off_cpu, selection, trace, ui};
 
@@ -38,6 +40,8 @@ pub(super) struct ViewedTrace {
     /// The file; of a process, words for it.
     pub(super) path: PathBuf,
     pub(super) is_file: bool,
+    /// Which file it was when it was opened.
+    file: Option<FileId>,
     /// Remarks about the trace that the trace itself does not have.
     pub(super) notes: Vec<String>,
     pub(super) source: Arc<dyn Source>,
@@ -48,6 +52,18 @@ pub(super) struct ViewedTrace {
     tasks: OnceLock<Tasks>,
     /// Held while the whole trace is read for an answer: two at a time would take twice the memory.
     heavy: Mutex<()>,
+}
+
+/// What tells a file from another one of the same name: its device, its number and its length. The time of its last
+/// change does not, because a program writes into its ring as long as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FileId(u64, u64, u64);
+
+impl FileId {
+    fn of(path: &Path) -> Option<FileId> {
+        let metadata = path.metadata().ok()?;
+        Some(FileId(metadata.dev(), metadata.ino(), metadata.len()))
+    }
 }
 
 /// A stretch of time that the user marked, in ns since the trace's first record, and threads.
@@ -75,6 +91,7 @@ impl ViewedTrace {
         ViewedTrace {
             path: path.to_owned(),
             is_file: true,
+            file: FileId::of(path),
             notes: Vec::new(),
             index: Arc::new(Index::new(&*source, items)),
             states: off_cpu::states_of(source.info()),
@@ -84,6 +101,12 @@ impl ViewedTrace {
             tasks: OnceLock::new(),
             heavy: Mutex::default(),
         }
+    }
+
+    /// Whether another file stands in its place, or the file was written anew. A file that is gone is not replaced.
+    pub(super) fn is_replaced(&self) -> bool {
+        let now = FileId::of(&self.path).filter(|_| self.is_file);
+        now.is_some() && now != self.file
     }
 
     pub(super) fn info(&self) -> &TraceInfo {
@@ -286,6 +309,29 @@ impl ViewedTrace {
             .with_context(|| ui::path(&self.path))?;
         paths.settle([1, 1]);
         Ok(paths)
+    }
+
+    /// The call tree of what is marked: the document of `fdr report --tree --json`.
+    ///
+    /// # Errors
+    /// If the trace can't be read.
+    pub(super) fn outline(
+        &self,
+        marked: &MarkedRange,
+        limits: Limits,
+        asker: WaitingPeer<'_>,
+    ) -> anyhow::Result<Vec<u8>> {
+        self.wait();
+        let _alone = self.alone(asker)?;
+        let ends_early = self.ticks_of(marked).1.is_some();
+        let folding = Folding::of_source(&self.path, self.part(marked), None, ends_early)?;
+        let mut text = Vec::new();
+        Outline::new(folding.rows(), limits).write_json(
+            &mut text,
+            &self.path.to_string_lossy(),
+            folding.info(),
+        )?;
+        Ok(text)
     }
 
     fn ids(&self, threads: &[usize]) -> Vec<ThreadId> {

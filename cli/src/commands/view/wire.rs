@@ -32,6 +32,8 @@ fn put_rows(body: &mut Vec<u8>, rows: &[Row]) {
 /// | list | states: from, until, state (3: not known), CPU + 1 (0: not known) |
 /// | list | signs: time, until, kind (0 gap, 1 break, 2 event), name or records |
 /// | list | CPUs: from, until (infinite: not known), changes of the CPU up to this, CPU |
+/// | list | waits for locks: from, until, place of the holder + 1 (0: not known), name of the lock |
+/// | list | of each of these waits: 0, 0, function of the holder, number of waits that are joined |
 pub(super) fn put(body: &mut Vec<u8>, viewed: &ViewedTrace, thread: usize, picture: &Picture) {
     let at = |tick: u64| viewed.relative(tick);
     for number in [thread, picture.rows.len()] {
@@ -75,6 +77,22 @@ pub(super) fn put(body: &mut Vec<u8>, viewed: &ViewedTrace, thread: usize, pictu
         (at(stay.from), until, stay.changes, stay.cpu)
     });
     put(body, &mut { cpus });
+    let waits = picture.waits.iter().map(|wait| {
+        let holder = viewed.index.thread_of(wait.holder);
+        let holder = holder.and_then(|place| u32::try_from(place + 1).ok());
+        (
+            at(wait.from),
+            at(wait.until),
+            holder.unwrap_or(0),
+            wait.name,
+        )
+    });
+    put(body, &mut { waits });
+    let waits = picture.waits.iter();
+    put(
+        body,
+        &mut waits.map(|wait| (0.0, 0.0, wait.function, wait.count)),
+    );
 }
 
 /// Puts curves of counters behind others. All numbers are little-endian:
