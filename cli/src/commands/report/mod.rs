@@ -75,7 +75,9 @@ rate is that over the time of the trace. fdr replay --records shows each.
 
 --tasks has a row for each function whose calls are polls of tasks: traced
 async functions, and fdr::task!. busy is the time of polls, waiting the time
-between them, and mean to max are times from the first poll to the end.
+between them, and mean to max are times from the first poll to the end. A task's
+time has neither the wait before its first poll, since its making or spawn, nor
+what comes behind its end, such as the body of a response.
 
 --hist shows how long the calls of one function took, all of them. A row counts
 the calls from that duration up to the next row's. Each row is as many times
