@@ -361,7 +361,11 @@ fn state_shows_what_hung_tasks_await() {
     let tasks = &json("state", &[&ring])["tasks"];
     assert_eq!(tasks["open"], 3 + 9 * 2);
     assert_eq!(tasks["without_records"], serde_json::json!([]));
-    let short = |name: &Value| name.as_str().expect("a name").replace("programs::tasks::", "");
+    let short = |name: &Value| {
+        name.as_str()
+            .expect("a name")
+            .replace("programs::tasks::", "")
+    };
     let stacks = tasks["stacks"].as_array().expect("stacks").iter();
     let stacks: BTreeMap<String, &Value> = stacks
         .map(|stack| {
@@ -390,6 +394,32 @@ fn state_shows_what_hung_tasks_await() {
     assert!(!program.args(&["hang", "2000"]).run().status.success());
     let tasks = &json("state", &[&only_ring(&folder)])["tasks"];
     assert_eq!(tasks["open"], 3 + 1999 * 2);
+}
+
+#[test]
+fn tasks_of_a_panic_are_a_stack() {
+    let folder = Folder::new("tasks-panic");
+    let program = Program::named("tasks", &folder);
+    let program = program.set("FDR=* FDR_TRIGGER=panic");
+    let _ = program.args(&["panic"]).run().ok();
+    let trace = folder.only_trace();
+    let tasks = &json("replay --before-panic", &[&trace])["tasks"];
+    assert_eq!(
+        (&tasks["open"], &tasks["without_records"]),
+        (&8.into(), &serde_json::json!([]))
+    );
+    let first = &tasks["stacks"][0];
+    let wanted = ["programs::tasks::handle", "programs::tasks::check"];
+    assert_eq!(first["functions"], serde_json::json!(wanted));
+    let stack = first["longest"][0].as_array().expect("tasks");
+    assert_eq!(stack[0]["arguments"][0]["fields"][0]["value"], 7);
+    assert!(stack[0]["id"].is_u64() && stack[0]["polls"] == 2);
+    // It has no note yet.
+    assert!(stack[1]["id"].is_null() && stack[1]["polled_ns"].is_u64());
+    assert_eq!(tasks["stacks"][1]["count"], 3);
+    let text = fdr("replay --before-panic", &[&trace]);
+    assert!(text.contains("\n8 tasks open\n"), "{text}");
+    assert!(json("replay", &[&trace])["tasks"].is_null());
 }
 
 #[test]

@@ -6,12 +6,14 @@
 //! tasks kill
 //! tasks slow
 //! tasks hang CONNECTIONS
+//! tasks panic
 //! ```
 //! `many`: each task waits four times, and each third one is dropped after two polls. The program measures its tasks
 //! itself, and prints the sums. `WORK` is how long a poll is. `kill`: the program kills itself while a task waits.
 //! `slow`: two of 300 tasks are slow. One task computes in its poll. The other one waits for a task inside it, which
 //! waits for a thread. `hang`: connections wait for their clients, and one request waits for a lock that another one
 //! never gives back. Then the program kills itself.
+//! `panic`: a task panics in its second poll, while connections wait.
 #![forbid(unsafe_code)]
 
 use std::future::Future;
@@ -449,6 +451,25 @@ fn hang(connections: u32) {
     kill_process();
 }
 
+#[fdr::traced(args)]
+async fn handle(number: u32) {
+    Waits(1).await;
+    check(number).await;
+}
+
+#[fdr::traced]
+async fn check(number: u32) {
+    panic!("number {number}");
+}
+
+fn panicked() {
+    let mut waiting = [1, 2, 3].map(|number| Box::pin(connection(number)));
+    for connection in &mut waiting {
+        assert!(poll(connection.as_mut()).is_pending());
+    }
+    assert!(catch_unwind(|| finish(handle(7))).is_err());
+}
+
 pub(crate) fn main(words: &[&str]) {
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
     match words[0] {
@@ -458,6 +479,7 @@ pub(crate) fn main(words: &[&str]) {
         }
         "kill" => kill(),
         "slow" => two_slow(),
+        "panic" => panicked(),
         "hang" => hang(number(1).unwrap_or(10) as u32),
         _ => kinds(),
     }
