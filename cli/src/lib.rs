@@ -33,6 +33,7 @@ mod stacks;
 mod svg;
 mod symbols;
 mod tally;
+mod task_stacks;
 #[cfg(test)]
 mod testing;
 mod trace;

@@ -351,6 +351,78 @@ fn a_kill_leaves_tasks_unfinished() {
 }
 
 #[test]
+fn state_shows_what_hung_tasks_await() {
+    let folder = Folder::new("tasks-hang");
+    std::fs::create_dir(folder.join("rings")).expect("a folder");
+    let program = Program::named("tasks", &folder);
+    let program = program.set("FDR=* FDR_DIR=rings/ FDR_KEEP=0");
+    assert!(!program.args(&["hang", "10"]).run().status.success());
+    let ring = only_ring(&folder);
+    let tasks = &json("state", &[&ring])["tasks"];
+    assert_eq!(tasks["open"], 3 + 9 * 2);
+    assert_eq!(tasks["without_records"], serde_json::json!([]));
+    let short = |name: &Value| {
+        name.as_str()
+            .expect("a name")
+            .replace("programs::tasks::", "")
+    };
+    let stacks = tasks["stacks"].as_array().expect("stacks").iter();
+    let stacks: BTreeMap<String, &Value> = stacks
+        .map(|stack| {
+            let functions = stack["functions"].as_array().expect("names").iter();
+            (functions.map(short).collect::<Vec<_>>().join(" "), stack)
+        })
+        .collect();
+    let names: Vec<&str> = stacks.keys().map(String::as_str).collect();
+    let hung = "connection locked_request lock";
+    assert_eq!(names, [hung, "connection read_frame"]);
+    assert_eq!(stacks["connection read_frame"]["count"], 9);
+    let hung = &stacks[hung];
+    assert_eq!(hung["count"], 1);
+    let stack = hung["longest"][0].as_array().expect("tasks");
+    assert_eq!(stack[0]["arguments"][0]["fields"][0]["value"], 0);
+    assert_eq!(stack[1]["last_event"]["fields"][0]["value"], "accounts");
+    let polls: Vec<_> = stack.iter().map(|task| task["polls"].as_u64()).collect();
+    assert_eq!(polls, [Some(2); 3]);
+    let waits = stack[2]["waits_ns"].as_u64();
+    assert!(waits.is_some() && waits <= stack[2]["open_ns"].as_u64());
+    // By default, a short poll may leave no records. The counts of open tasks are exact.
+    let folder = Folder::new("tasks-hang-default");
+    std::fs::create_dir(folder.join("rings")).expect("a folder");
+    let program = Program::named("tasks", &folder);
+    let program = program.set("FDR=* FDR_DIR=rings/ FDR_BUFFER=256K");
+    assert!(!program.args(&["hang", "2000"]).run().status.success());
+    let tasks = &json("state", &[&only_ring(&folder)])["tasks"];
+    assert_eq!(tasks["open"], 3 + 1999 * 2);
+}
+
+#[test]
+fn tasks_of_a_panic_are_a_stack() {
+    let folder = Folder::new("tasks-panic");
+    let program = Program::named("tasks", &folder);
+    let program = program.set("FDR=* FDR_TRIGGER=panic");
+    let _ = program.args(&["panic"]).run().ok();
+    let trace = folder.only_trace();
+    let tasks = &json("replay --before-panic", &[&trace])["tasks"];
+    assert_eq!(
+        (&tasks["open"], &tasks["without_records"]),
+        (&8.into(), &serde_json::json!([]))
+    );
+    let first = &tasks["stacks"][0];
+    let wanted = ["programs::tasks::handle", "programs::tasks::check"];
+    assert_eq!(first["functions"], serde_json::json!(wanted));
+    let stack = first["longest"][0].as_array().expect("tasks");
+    assert_eq!(stack[0]["arguments"][0]["fields"][0]["value"], 7);
+    assert!(stack[0]["id"].is_u64() && stack[0]["polls"] == 2);
+    // It has no note yet.
+    assert!(stack[1]["id"].is_null() && stack[1]["polled_ns"].is_u64());
+    assert_eq!(tasks["stacks"][1]["count"], 3);
+    let text = fdr("replay --before-panic", &[&trace]);
+    assert!(text.contains("\n8 tasks open\n"), "{text}");
+    assert!(json("replay", &[&trace])["tasks"].is_null());
+}
+
+#[test]
 fn off_means_that_no_task_is_made() {
     let folder = Folder::new("tasks-off");
     let program = Program::named("tasks", &folder);

@@ -26,6 +26,7 @@ struct Document<'a> {
     notes: Vec<Remark<'a>>,
     calls_not_shown: u64,
     notes_not_shown: u64,
+    tasks: Option<Value>,
 }
 
 #[derive(Serialize)]
@@ -65,6 +66,7 @@ pub(super) fn write(
     file: &str,
     replay: &Replay<'_>,
     states: Option<&States>,
+    tasks: Option<Value>,
 ) -> anyhow::Result<()> {
     let info = replay.source.info();
     let (mut calls, mut notes) = (Vec::new(), Vec::new());
@@ -84,6 +86,7 @@ pub(super) fn write(
             notes,
             calls_not_shown: replay.hidden,
             notes_not_shown: replay.notes_hidden,
+            tasks,
         },
     )
 }

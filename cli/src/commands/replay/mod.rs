@@ -21,7 +21,9 @@ use crate::selection::call_options::CallOptions;
 use crate::selection::moment::{self, MomentOption, Span};
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
+use crate::task_stacks::{self, TaskStacks};
 use crate::ui;
+use crate::windows::Windows;
 use crate::{memory, off_cpu, stacks, trace};
 
 const HELP: &str = "\
@@ -42,6 +44,9 @@ it ended on another CPU. If the trace knows its threads' states, the parts of
 the time in which the thread was preempted or waited; ?: not known. A call with
 nothing behind it ran. In columns: p and w for half of the time or more, ! for
 open calls.
+
+--before-panic shows the open tasks (async functions) below the calls, as fdr
+state does: each task awaits the next one.
 
 --records has a line for each record of the file, in the order of the file: byte
 offset, size, thread, time since the first call as in fdr info, kind, fields.
@@ -203,12 +208,36 @@ fn one(
         around,
     };
     let states = off_cpu::states_of(info);
+    let tasks = match options.before_panic {
+        true => {
+            memory::grows("the tasks of the trace");
+            let windows = Windows::of_trace(source).map_err(|error| trace::about(trace, error))?;
+            let moment = task_stacks::Moment {
+                time: info.end.unwrap_or(Ticks(u64::MAX)),
+                is_end: true,
+                is_whole: options.selection.is_of_whole_trace(),
+                whole_since: windows.map_or(Ticks(0), |windows| windows.common()),
+                first: failed,
+            };
+            let tasks = TaskStacks::read(source, moment);
+            Some(tasks.with_context(|| ui::path(trace))?)
+        }
+        false => None,
+    };
     ui::print(|out| {
         if options.json {
-            return json::write(out, &trace.to_string_lossy(), &replay, states.as_deref());
+            let tasks = tasks.as_ref().map(|tasks| task_stacks::json(info, tasks));
+            return json::write(
+                out,
+                &trace.to_string_lossy(),
+                &replay,
+                states.as_deref(),
+                tasks,
+            );
         }
         out.write_all(series.heading(trace).as_bytes())?;
-        show::write(out, &replay, states.as_deref(), options.lines)
+        show::write(out, &replay, states.as_deref(), options.lines)?;
+        tasks.map_or(Ok(()), |tasks| task_stacks::text(out, info, &tasks, &[]))
     })?;
     Ok(Status::Done)
 }

@@ -77,7 +77,9 @@ rate is that over the time of the trace. fdr replay --records shows each.
 
 --tasks has a row for each function whose calls are polls of tasks: traced
 async functions, and fdr::task!. busy is the time of polls, waiting the time
-between them, and mean to max are times from the first poll to the end.
+between them, and mean to max are times from the first poll to the end. A task's
+time has neither the wait before its first poll, since its making or spawn, nor
+what comes behind its end, such as the body of a response.
 
 --tree has a row for each path of calls, below the path of its caller, with the
 longest first. total is the time of the path with all that it called, total % is

@@ -38,7 +38,9 @@ A slow call inside of another slow call is not shown by itself.
 
 In a trace with tasks, the slow tasks come first, and the calls are polls, too.
 The task of a trigger is the first of all. --tasks shows tasks alone, --calls
-calls alone.
+calls alone. A task's time is from its first poll to its end: it has neither the
+wait before that poll, since its making or spawn, nor what comes behind its end,
+such as the body of a response.
 
 Calls that have one cause are one entry, which shows the slowest of them: they
 waited for the same object while its holder was in the same function, the system

@@ -22,10 +22,11 @@ use crate::report::waits::OpenWait;
 use crate::selection::moment::{self, MomentOption, Span};
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
+use crate::task_stacks::{self, TaskStacks};
 use crate::trace;
 use crate::ui::{self, Progress};
 use crate::windows::is_cut;
-use crate::{clock, input};
+use crate::{clock, input, memory};
 use states::ThreadState;
 use waiting::CallsAndWaits;
 
@@ -38,6 +39,9 @@ thread's records of that moment are overwritten, fdr says so.
 Of each CPU you see the thread that ran there last. A call that the recorder
 had to close at the end of the trace is still open there. If a thread waited
 for a lock of fdr::sync, you see the lock, and who held it when the wait began.
+The open tasks (async functions) follow as stacks: each task awaits the next
+one. You see for how long a task has been open, how often it was polled, its
+arguments, and its last event. Stacks of the same functions are one entry.
 If the trace has the states of threads, you see whether each
 thread ran, was preempted or waited, and since when.
 Of a state history you see all other attributes, too.
@@ -85,6 +89,7 @@ struct Answer<'a> {
     threads: Option<Vec<ThreadId>>,
     /// The threads that waited for a lock, a condition or a channel.
     waiting: Vec<OpenWait>,
+    tasks: TaskStacks,
     /// Whether threads ran or waited.
     states: Vec<ThreadState>,
     /// Threads whose older records are overwritten, and where their records begin, in ns.
@@ -131,6 +136,7 @@ fn one(options: &Options, path: &Path, series: &mut Series) -> anyhow::Result<St
             span,
             state,
             waiting: Vec::new(),
+            tasks: TaskStacks::default(),
             begins,
         };
         return answer(options, path, series, source.info(), moment);
@@ -158,15 +164,47 @@ fn one(options: &Options, path: &Path, series: &mut Series) -> anyhow::Result<St
     let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
     drop(progress);
     driven.map_err(|error| trace::about(path, error))?;
+    let has_tasks = sink.has_tasks(info);
     let (mut state, waiting) = sink.finish(info);
     show::date_early_calls(info, &mut state);
+    let tasks = match has_tasks {
+        true => tasks(options, path, &*source, &tally, time)?,
+        false => TaskStacks::default(),
+    };
     let moment = Moment {
         span,
         state,
         waiting,
+        tasks,
         begins: begins(&tally, &info.clock),
     };
     answer(options, path, series, info, moment)
+}
+
+/// The tasks that were open at a time, in ns.
+fn tasks(
+    options: &Options,
+    path: &Path,
+    source: &dyn Source,
+    tally: &Tally,
+    time: i64,
+) -> anyhow::Result<TaskStacks> {
+    memory::grows("the tasks of the trace");
+    let info = source.info();
+    let behind = selection::first_tick(i128::from(time) + 1, &info.clock);
+    let time = Ticks(behind.0.saturating_sub(1));
+    let is_end = Span::ticks(tally).is_some_and(|(_, end)| time >= end);
+    let windows = tally.windows();
+    // Where all tasks wait, the trace was made long after its last record.
+    let end = info.end.filter(|_| is_end).unwrap_or_default();
+    let moment = task_stacks::Moment {
+        time: time.max(end),
+        is_end,
+        is_whole: options.selection.is_of_whole_trace(),
+        whole_since: windows.map_or(Ticks(0), |windows| windows.common()),
+        first: None,
+    };
+    TaskStacks::read(source, moment).with_context(|| ui::path(path))
 }
 
 /// The threads whose older records are overwritten, and where their records begin.
@@ -182,6 +220,7 @@ struct Moment {
     span: Span,
     state: State,
     waiting: Vec<OpenWait>,
+    tasks: TaskStacks,
     begins: BTreeMap<u64, i64>,
 }
 
@@ -196,6 +235,7 @@ fn answer(
         span,
         state,
         waiting,
+        tasks,
         begins,
     } = moment;
     if let Some(file) = &options.snapshot {
@@ -211,6 +251,7 @@ fn answer(
         state,
         threads,
         waiting,
+        tasks,
         begins,
     };
     clock::warn(trace, &info.clock);

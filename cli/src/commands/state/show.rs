@@ -12,7 +12,7 @@ use super::states::ThreadState;
 use crate::report::json;
 use crate::report::wait_table::waited_for;
 use crate::selection::moment::unix_of;
-use crate::{trace, ui};
+use crate::{task_stacks, trace, ui};
 
 /// What an attribute is of.
 enum AttributeOwner<'a> {
@@ -133,6 +133,7 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
             false => writeln!(out, "     no calls of it are recorded")?,
         }
     }
+    task_stacks::text(out, answer.info, &answer.tasks, &answer.waiting)?;
     cpus(out, answer)?;
     others(out, answer)
 }
@@ -347,6 +348,7 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         "unix_ns": unix_of(answer.state.time, &answer.info.clock),
         "waiting": waiting.collect::<Vec<_>>(),
         "states": answer.states().collect::<Vec<_>>(),
+        "tasks": task_stacks::json(answer.info, &answer.tasks),
         "overwritten": overwritten.collect::<Vec<_>>(),
         "attributes": attributes.map(attribute).collect::<Vec<_>>(),
     });

@@ -1,7 +1,8 @@
 //! What threads waited for at a moment: their last state before it. Beside the calls, which another sink takes.
 
+use fdr_formats::notes::NoteKind;
 use fdr_formats::tcstate::state::{State, StateAtTime};
-use fdr_formats::{Call, Clock, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Call, Clock, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo, tasks};
 
 use crate::report::waits::{OpenWait, Waits};
 
@@ -9,6 +10,8 @@ use crate::report::waits::{OpenWait, Waits};
 pub(super) struct CallsAndWaits {
     calls: StateAtTime,
     waits: Waits,
+    /// Whether the trace has notes of tasks.
+    has_tasks: bool,
     clock: Clock,
     /// In ns of the trace's clock.
     time: i64,
@@ -20,10 +23,17 @@ impl CallsAndWaits {
         CallsAndWaits {
             calls: StateAtTime::new(time, info),
             waits: Waits::default(),
+            has_tasks: false,
             clock: info.clock.clone(),
             time,
             thread: ThreadId::default(),
         }
+    }
+
+    /// Whether the trace may have tasks.
+    pub(super) fn has_tasks(&self, info: &TraceInfo) -> bool {
+        let mut names = info.functions.iter().map(|function| &function.name);
+        self.has_tasks || names.any(|name| tasks::of_name(name).is_some())
     }
 
     /// The state, and the threads that waited.
@@ -48,6 +58,13 @@ impl Sink for CallsAndWaits {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
+        self.has_tasks |= matches!(
+            mark,
+            Mark::Note {
+                kind: NoteKind::Task,
+                ..
+            }
+        );
         if let Mark::Note { time, kind, body } = mark
             && nanos(&self.clock, *time) <= self.time
         {

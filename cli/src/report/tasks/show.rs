@@ -5,6 +5,7 @@ use std::io::Write;
 use fdr_formats::TraceInfo;
 use serde_json::json;
 
+use super::NOT_IN_TIME;
 use super::rows::{OpenTask, Row, Tasks};
 use crate::columns::Columns;
 use crate::report::json;
@@ -154,10 +155,10 @@ fn notes(tasks: &Tasks) -> Vec<String> {
         false => "of tasks that have a note in the trace",
     };
     notes.push(what.to_owned());
-    notes.push(
-        "mean to max: from the first poll to the end, of tasks that finished; p50 and p99 are within 7 %"
-            .to_owned(),
-    );
+    notes.push("mean to max: of tasks that finished; p50 and p99 are within 7 %".to_owned());
+    if !tasks.rows.is_empty() {
+        notes.push(NOT_IN_TIME.to_owned());
+    }
     if tasks.hidden > 0 {
         let hidden = ui::things(tasks.hidden as u64, "function");
         notes.push(format!("{hidden} not shown (--limit)"));

@@ -141,7 +141,7 @@ impl TraceTasks {
     }
 
     /// Whether the condition `is_meant` holds for the parent of a task, or for an ancestor.
-    pub(crate) fn is_inside(&self, task: u64, is_meant: impl Fn(u64) -> bool) -> bool {
+    pub(crate) fn is_inside(&self, task: u64, mut is_meant: impl FnMut(u64) -> bool) -> bool {
         let mut at = task;
         // A trace may be damaged, and parents be a circle.
         for _ in 0..64 {

@@ -5,11 +5,15 @@
 //! tasks many TASKS THREADS [WORK]
 //! tasks kill
 //! tasks slow
+//! tasks hang CONNECTIONS
+//! tasks panic
 //! ```
 //! `many`: each task waits four times, and each third one is dropped after two polls. The program measures its tasks
 //! itself, and prints the sums. `WORK` is how long a poll is. `kill`: the program kills itself while a task waits.
 //! `slow`: two of 300 tasks are slow. One task computes in its poll. The other one waits for a task inside it, which
-//! waits for a thread.
+//! waits for a thread. `hang`: connections wait for their clients, and one request waits for a lock that another one
+//! never gives back. Then the program kills itself.
+//! `panic`: a task panics in its second poll, while connections wait.
 #![forbid(unsafe_code)]
 
 use std::future::Future;
@@ -402,6 +406,70 @@ fn two_slow() {
     }
 }
 
+#[fdr::traced(args)]
+async fn connection(number: u32) {
+    match number {
+        0 => locked_request(number).await,
+        _ => read_frame().await,
+    }
+}
+
+#[fdr::traced]
+async fn read_frame() {
+    Waits(1_000).await;
+}
+
+#[fdr::traced]
+async fn locked_request(number: u32) {
+    fdr::event!("take_lock", name = "accounts", number);
+    lock().await;
+}
+
+#[fdr::traced]
+async fn lock() {
+    Waits(1_000).await;
+}
+
+/// The connections are made by a task that waits for more of them.
+#[fdr::traced]
+async fn accept(connections: u32) -> Vec<Boxed<()>> {
+    let spawn = |number| -> Boxed<()> { Box::pin(fdr::spawned(connection(number))) };
+    let all: Vec<_> = (0..connections).map(spawn).collect();
+    Waits(1).await;
+    all
+}
+
+fn hang(connections: u32) {
+    let (mut all, _) = finish(accept(connections));
+    for connection in &mut all {
+        assert!(poll(connection.as_mut()).is_pending());
+    }
+    // The request is polled once more, and so is the last connection.
+    for connection in [0, all.len() - 1] {
+        assert!(poll(all[connection].as_mut()).is_pending());
+    }
+    kill_process();
+}
+
+#[fdr::traced(args)]
+async fn handle(number: u32) {
+    Waits(1).await;
+    check(number).await;
+}
+
+#[fdr::traced]
+async fn check(number: u32) {
+    panic!("number {number}");
+}
+
+fn panicked() {
+    let mut waiting = [1, 2, 3].map(|number| Box::pin(connection(number)));
+    for connection in &mut waiting {
+        assert!(poll(connection.as_mut()).is_pending());
+    }
+    assert!(catch_unwind(|| finish(handle(7))).is_err());
+}
+
 pub(crate) fn main(words: &[&str]) {
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
     match words[0] {
@@ -411,6 +479,8 @@ pub(crate) fn main(words: &[&str]) {
         }
         "kill" => kill(),
         "slow" => two_slow(),
+        "panic" => panicked(),
+        "hang" => hang(number(1).unwrap_or(10) as u32),
         _ => kinds(),
     }
 }

@@ -25,6 +25,7 @@ use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
 use crate::report::tasks::rows::{TableOptions, Tasks};
 use crate::report::tasks::task_table::{Task, TraceTasks};
+use crate::windows::Windows;
 use crate::{selection, stacks, trace};
 
 /// Something explains a stretch of time if it has at least this part of it.
@@ -55,6 +56,15 @@ pub(super) struct PollGap {
     pub(super) meanwhile: Option<ConcurrentCall>,
 }
 
+/// The tasks of a function that another task awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Awaited {
+    pub(super) function: FunctionId,
+    pub(super) tasks: u64,
+    /// One of them.
+    pub(super) id: u64,
+}
+
 /// A slow task, and what was found of it.
 pub(in crate::commands) struct SlowTask {
     pub(super) id: u64,
@@ -65,13 +75,15 @@ pub(in crate::commands) struct SlowTask {
     pub(super) elapsed: u64,
     pub(super) busy: u64,
     pub(super) usual: UsualTask,
+    /// Whether it had ended. `None`: newer records are overwritten, perhaps those of its end.
+    pub(super) has_ended: Option<bool>,
     /// Most of the excess is in its polls. `None`: it took no longer than usual.
     pub(super) is_busy: Option<bool>,
     /// Polls that have records.
     pub(super) recorded_polls: u64,
     pub(super) between: Option<PollGap>,
-    /// The function whose tasks it awaited for most of its time, and how many they were.
-    pub(super) awaited: Option<(FunctionId, u64)>,
+    /// What it awaited for most of its time.
+    pub(super) awaited: Option<Awaited>,
     /// The longest poll, as a call.
     pub(super) poll: Option<Finding>,
     /// Its arguments, and the events inside.
@@ -103,7 +115,9 @@ pub(in crate::commands) fn find(
     let info = source.info();
     let trace_tasks = TraceTasks::read(source, by).map_err(about)?;
     let table = table(info, &trace_tasks, query.may_be_whole)?;
-    let mut list = choose(query, info, &trace_tasks, &table);
+    let windows = Windows::of_trace(source).map_err(about)?;
+    let whole_since = windows.map_or(Ticks(0), |windows| windows.common());
+    let mut list = choose(query, info, &trace_tasks, &table, whole_since);
     let ids = list.iter().map(|slow| slow.id).collect();
     let passes = stacks::run(source, || PollPass::new(&ids)).map_err(about)?;
     let mut polls = PollPass::gather(passes);
@@ -121,7 +135,7 @@ pub(in crate::commands) fn find(
         slow.recorded_polls = polls.len() as u64;
         slow.notes = notes.remove(&slow.id).unwrap_or_default();
         slow.between = longest_between(&polls, slow, &trace_tasks);
-        slow.awaited = awaited_function(&trace_tasks, slow);
+        slow.awaited = awaited_tasks(&trace_tasks, slow);
         let poll = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
         if let Some(poll) = poll.filter(|_| slow.is_busy == Some(true)) {
             longest.insert(slow.id, as_call(poll));
@@ -183,12 +197,14 @@ fn task_of_trigger(info: &TraceInfo) -> Option<u64> {
     info.trigger()?.call()?.task
 }
 
-/// The task of the trigger, and those with the largest excess. A task inside of one that is shown is not shown by itself.
+/// The task of the trigger, and those with the largest excess. A task inside of another one with that excess is not shown
+/// by itself. From `whole_since` on, no records are overwritten.
 fn choose(
     query: &Query<'_>,
     info: &TraceInfo,
     trace_tasks: &TraceTasks,
     table: &Tasks,
+    whole_since: Ticks,
 ) -> Vec<SlowTask> {
     let clock = &info.clock;
     let usual = usual_tasks(info, table);
@@ -197,8 +213,13 @@ fn choose(
     let end = info.end.unwrap_or_default().max(trace_tasks.last);
     let mut found: Vec<SlowTask> = Vec::new();
     for (id, task) in &trace_tasks.tasks {
-        // The note of its end was overwritten.
-        if !task.has_ended() && !open_tasks.contains(id) {
+        let has_ended = match task.has_ended() {
+            true => Some(true),
+            false => (task.time >= whole_since).then_some(false),
+        };
+        // The note of its end was overwritten. Without totals, it may have been.
+        if !task.has_ended() && (!open_tasks.contains(id) || has_ended.is_none() && !table.is_whole)
+        {
             continue;
         }
         let open = match task.has_ended() {
@@ -237,6 +258,7 @@ fn choose(
             elapsed,
             busy,
             usual,
+            has_ended,
             is_busy: (excess > 0).then_some(busy_excess as f64 >= MIN_PART * excess as f64),
             recorded_polls: 0,
             between: None,
@@ -246,29 +268,37 @@ fn choose(
         });
     }
     let excess = |slow: &SlowTask| slow.elapsed.saturating_sub(slow.usual.p50);
+    let all: HashMap<u64, u64> = found.iter().map(|slow| (slow.id, excess(slow))).collect();
+    found.retain(|slow| {
+        let least = MIN_PART * excess(slow) as f64;
+        let explains = |around| {
+            all.get(&around)
+                .is_some_and(|&excess| excess as f64 >= least)
+        };
+        of_trigger == Some(slow.id) || !trace_tasks.is_inside(slow.id, explains)
+    });
     let order = |slow: &SlowTask| {
         let is_first = of_trigger == Some(slow.id) && query.filter.is_none();
         (!is_first, Reverse(excess(slow)), slow.id)
     };
     found.sort_by_key(order);
     let mut shown: Vec<SlowTask> = Vec::new();
+    // The tasks around those that are shown.
+    let mut around: HashSet<u64> = HashSet::default();
     for slow in found {
         let of_function = |other: &&SlowTask| other.task.function == slow.task.function;
         let is_full = shown.iter().filter(of_function).count() >= query.of_each;
-        let is_inside = shown
-            .iter()
-            .any(|other| related(trace_tasks, slow.id, other.id));
-        if !is_full && !is_inside && shown.len() < query.most {
+        let is_shown = |task| shown.iter().any(|other| other.id == task);
+        let is_related = around.contains(&slow.id) || trace_tasks.is_inside(slow.id, is_shown);
+        if !is_full && !is_related && shown.len() < query.most {
+            trace_tasks.is_inside(slow.id, |task| {
+                around.insert(task);
+                false
+            });
             shown.push(slow);
         }
     }
     shown
-}
-
-/// Whether one of two tasks is inside of the other.
-fn related(trace_tasks: &TraceTasks, one: u64, other: u64) -> bool {
-    trace_tasks.is_inside(one, |task| task == other)
-        || trace_tasks.is_inside(other, |task| task == one)
 }
 
 /// The longest time between two polls that have records, or before the end of a task that has not ended.
@@ -322,25 +352,35 @@ fn awaited(
     found
 }
 
-/// The function whose tasks a task awaited for most of its waiting time, inside of those that it awaited for most of it.
-fn awaited_function(trace_tasks: &TraceTasks, slow: &SlowTask) -> Option<(FunctionId, u64)> {
+/// The tasks of one function that a task awaited for most of its waiting time, inside of those that it awaited for most
+/// of it. Its polls need no records.
+fn awaited_tasks(trace_tasks: &TraceTasks, slow: &SlowTask) -> Option<Awaited> {
     let around = awaited(trace_tasks, slow.id, slow.start, slow.end);
     let outer = around.map_or(slow.id, |(id, _)| id);
-    let mut inside: HashMap<FunctionId, (u64, u64)> = HashMap::new();
-    let all = trace_tasks.tasks.values();
-    for inner in all.filter(|inner| inner.parent == outer) {
-        let (elapsed, tasks) = inside.entry(inner.function).or_default();
+    let mut inside: HashMap<FunctionId, (u64, u64, u64)> = HashMap::new();
+    let all = trace_tasks.tasks.iter();
+    for (id, inner) in all.filter(|(_, inner)| inner.parent == outer) {
+        let (elapsed, tasks, one) = inside.entry(inner.function).or_default();
         *elapsed = elapsed.saturating_add(inner.elapsed);
         *tasks += 1;
+        *one = *id;
     }
     let longest = inside.into_iter().max_by_key(|(id, found)| (*found, *id));
-    let found =
-        longest.filter(|(_, (elapsed, _))| *elapsed as f64 >= MIN_PART * slow.waiting() as f64);
-    match (found, around) {
-        (Some((function, (_, tasks))), _) => Some((function, tasks)),
-        (None, Some((_, function))) => Some((function, 1)),
-        (None, None) => None,
-    }
+    let is_most = |elapsed: u64| elapsed as f64 >= MIN_PART * slow.waiting() as f64;
+    let several = longest.filter(|(_, (elapsed, ..))| is_most(*elapsed));
+    let several = several.map(|(function, (_, tasks, id))| Awaited {
+        function,
+        tasks,
+        id,
+    });
+    several.or_else(|| {
+        let (id, function) = around?;
+        Some(Awaited {
+            function,
+            tasks: 1,
+            id,
+        })
+    })
 }
 
 /// What threads did in the longest time between the polls of each task.

@@ -5,12 +5,13 @@ use std::io::Write;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 use serde_json::{Value, json};
 
-use super::{MIN_PART, PollGap, SlowTask, SlowTasks};
+use super::{Awaited, MIN_PART, PollGap, SlowTask, SlowTasks};
 use crate::calls::arguments;
 use crate::calls::json as json_of_calls;
 use crate::calls::words::{self, percent};
 use crate::report::json;
 use crate::report::names::{name_of, thread_name};
+use crate::report::tasks::NOT_IN_TIME;
 use crate::ui;
 
 /// Writes the text. `by`: the field whose values are shown.
@@ -45,8 +46,10 @@ pub(in crate::commands::slow) fn write(
         if let Some(begin) = found.begin {
             words.push(format!("at +{}", time(slow.start.since(begin).0)));
         }
-        if !slow.task.has_ended() {
-            words.push("had not ended".to_owned());
+        match slow.has_ended {
+            Some(true) => {}
+            Some(false) => words.push("had not ended".to_owned()),
+            None => words.push("open, or the record of its end is overwritten".to_owned()),
         }
         writeln!(out, "{}", ui::wrap_facts(&words.join(" \u{b7} "), width, 4))?;
         let usual = &slow.usual;
@@ -82,6 +85,7 @@ pub(in crate::commands::slow) fn write(
             )?;
         }
     }
+    writeln!(out, "\n{}", ui::paragraph(NOT_IN_TIME, 2))?;
     Ok(())
 }
 
@@ -109,7 +113,7 @@ fn name(info: &TraceInfo, function: FunctionId) -> String {
 }
 
 /// What was found of a task, in a sentence.
-fn sentence(info: &TraceInfo, slow: &SlowTask) -> String {
+pub(super) fn sentence(info: &TraceInfo, slow: &SlowTask) -> String {
     let time = |ticks: u64| ui::duration(info.clock.nanos(Ticks(ticks)).0);
     let excess = slow.elapsed.saturating_sub(slow.usual.p50);
     let of_excess = |part: u64| percent(part.min(excess) as f64 / excess.max(1) as f64);
@@ -130,24 +134,45 @@ fn sentence(info: &TraceInfo, slow: &SlowTask) -> String {
             let usual = slow.usual.p50.saturating_sub(slow.usual.busy_p50);
             let waiting = of_excess(slow.waiting().saturating_sub(usual));
             let words = format!("{waiting} of the excess is waiting");
-            let Some(between) = &slow.between else {
-                return words + ".";
+            let is_long = |gap: &&PollGap| {
+                gap.until.since(gap.from).0 as f64 >= MIN_PART * slow.waiting() as f64
+            };
+            let Some(between) = slow.between.as_ref().filter(is_long) else {
+                return words + &awaited_in_words(info, slow);
             };
             let long = between.until.since(between.from).0;
-            let where_ = match long as f64 >= MIN_PART * slow.waiting() as f64 {
-                true => format!(", {} of it after poll {}", time(long), between.after),
-                false => {
-                    let inside = slow.awaited.map_or_else(String::new, |(function, tasks)| {
-                        let tasks = ui::things(tasks, "task");
-                        format!(", most of it in {tasks} of {}", name(info, function))
-                    });
-                    let long = time(long);
-                    return format!("{words}{inside}; the longest part took {long}.");
-                }
-            };
+            let where_ = format!(", {} of it after poll {}", time(long), between.after);
             words + &where_ + &around(info, between) + "."
         }
     }
+}
+
+/// What was awaited, of a task without one long part between two polls with records.
+fn awaited_in_words(info: &TraceInfo, slow: &SlowTask) -> String {
+    let inside = match slow.awaited {
+        Some(Awaited {
+            function,
+            tasks: 1,
+            id,
+        }) => {
+            format!(", most of it in {} (task {id})", name(info, function))
+        }
+        Some(Awaited {
+            function, tasks, ..
+        }) => {
+            let tasks = ui::things(tasks, "task");
+            format!(", most of it in {tasks} of {}", name(info, function))
+        }
+        None => String::new(),
+    };
+    let longest = slow.between.as_ref().map_or_else(String::new, |between| {
+        let long = info.clock.nanos(between.until.since(between.from)).0;
+        format!(
+            "; the longest part between polls with records took {}",
+            ui::duration(long)
+        )
+    });
+    format!("{inside}{longest}.")
 }
 
 /// What was awaited, and what ran meanwhile.
@@ -186,7 +211,7 @@ fn one(info: &TraceInfo, found: &SlowTasks, slow: &SlowTask) -> Value {
         "by": task.value,
         "start_ns": nanos(slow.start.0),
         "since_first_ns": found.begin.map(|begin| nanos(slow.start.since(begin).0)),
-        "ended": task.has_ended(),
+        "ended": slow.has_ended,
         "elapsed_ns": nanos(slow.elapsed),
         "busy_ns": nanos(slow.busy),
         "waiting_ns": nanos(slow.waiting()),
@@ -200,8 +225,8 @@ fn one(info: &TraceInfo, found: &SlowTasks, slow: &SlowTask) -> Value {
             "busy_p50_ns": nanos(usual.busy_p50),
         },
         "excess_ns": nanos(slow.elapsed.saturating_sub(usual.p50)),
-        "awaited": slow.awaited.map(|(function, _)| name_of(info, function)),
-        "awaited_tasks": slow.awaited.map(|(_, tasks)| tasks),
+        "awaited": slow.awaited.map(|awaited| name_of(info, awaited.function)),
+        "awaited_tasks": slow.awaited.map(|awaited| awaited.tasks),
         "between": slow.between.as_ref().map(|between| json_of_gap(info, between)),
         "arguments": json_of_calls::arguments(info, &slow.notes.arguments(task.function)),
         "events": json_of_calls::events(info, &slow.notes.events, slow.start),
