@@ -94,6 +94,8 @@ pub(crate) struct TraceTasks {
     pub(crate) last: Ticks,
     thread: ThreadId,
     by: GroupingField,
+    /// Of spans of `tracing`, by the ids of their tasks: the last value, which is the task's, and when it was recorded.
+    of_spans: HashMap<u64, (Ticks, String)>,
 }
 
 /// Finds the values of a field.
@@ -122,7 +124,11 @@ impl TraceTasks {
             for (id, task) in seen.tasks {
                 all.add(id, task);
             }
+            for (id, (time, value)) in seen.of_spans {
+                all.add_of_span(id, time, value);
+            }
         }
+        all.take_of_spans();
         all.inherit();
         Ok(all)
     }
@@ -156,6 +162,22 @@ impl TraceTasks {
 
     fn add(&mut self, id: u64, task: Task) {
         add(&mut self.tasks, id, task);
+    }
+
+    fn add_of_span(&mut self, id: u64, time: Ticks, value: String) {
+        let known = self.of_spans.entry(id).or_default();
+        if known.0 <= time {
+            *known = (time, value);
+        }
+    }
+
+    /// A task has the last value of its own span, whatever events inside of it say.
+    pub(super) fn take_of_spans(&mut self) {
+        for (id, (_, value)) in std::mem::take(&mut self.of_spans) {
+            if let Some(task) = self.tasks.get_mut(&id) {
+                task.value = Some(value);
+            }
+        }
     }
 
     /// A task without a value has that of its parent.
@@ -266,6 +288,14 @@ impl Sink for TraceTasks {
             return;
         }
         match Note::decode(*kind, body) {
+            Some(Note::Event { span, fields, .. }) if span != 0 => {
+                for field in &fields {
+                    if self.by.names.contains(&field.name) {
+                        self.add_of_span(span, *time, text(field));
+                        self.by.take(field);
+                    }
+                }
+            }
             Some(Note::Event { fields, .. } | Note::Arguments { fields, .. }) => {
                 fields.iter().for_each(|field| self.by.take(field));
             }
