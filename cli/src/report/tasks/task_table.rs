@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use fdr_formats::note_words::unquoted;
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, task_state};
 use fdr_formats::{
     Call, Diagnostic, Edge, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
@@ -246,7 +247,7 @@ impl GroupingField {
 
 fn text(field: &Field<'_>) -> String {
     match field.value {
-        FieldValue::Text(text, _) => String::from_utf8_lossy(text).into_owned(),
+        FieldValue::Text(text, _) => unquoted(&String::from_utf8_lossy(text)).to_owned(),
         _ => {
             let text = field.words(&TraceInfo::default()).to_string();
             let value = text.split_once('=').map(|(_, value)| value.to_owned());
