@@ -89,6 +89,47 @@ fn words(command: &str) -> Vec<OsString> {
         .collect()
 }
 
+/// Whoever has the tool alone has no file of the repository.
+#[test]
+fn no_message_names_a_page_of_the_repository() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for room in [
+        "cli/src",
+        "runtime/src",
+        "formats/src",
+        "tracing/src",
+        "tower/src",
+    ] {
+        sources(&root.join(room), &mut files);
+    }
+    assert!(files.len() > 300, "{} files", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a text");
+        for line in text.lines() {
+            let is_message = line.contains('"') && !line.trim_start().starts_with(['/', '#']);
+            if is_message && (line.contains("docs/") || line.contains(".md:")) {
+                wrong.push(format!("{}: {line}", file.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The sources of a folder, without those of tests.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in folder.read_dir().expect("a folder of the repository") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().expect("a name").to_string_lossy();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if name.ends_with(".rs") && !name.contains("tests") {
+            found.push(path);
+        }
+    }
+}
+
 #[test]
 fn every_documented_command_is_one() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -415,6 +415,9 @@ pub struct TraceInfo {
     pub end: Option<Ticks>,
 }
 
+/// The bytes that the kernel keeps of a thread's name.
+const MAX_KERNEL_NAME: usize = 15;
+
 impl TraceInfo {
     /// The facts, without the format, and without functions and threads, which writers keep elsewhere. In an `Arc`,
     /// because that is dropped out of line, so its many parts are compiled once.
@@ -434,6 +437,16 @@ impl TraceInfo {
             identity: self.identity.clone(),
             ..*self
         })
+    }
+
+    /// The whole name of a thread of that name. The kernel keeps 15 bytes of a name, and the program's name is that of
+    /// each thread without a name of its own.
+    #[must_use]
+    pub fn whole_thread_name<'a>(&'a self, name: &'a str) -> &'a str {
+        match name.len() == MAX_KERNEL_NAME && self.program.starts_with(name) {
+            true => &self.program,
+            false => name,
+        }
     }
 
     /// The thread whose crash or panic made the recorder write, if the reason names it.

@@ -86,6 +86,16 @@ impl Field<'_> {
     }
 }
 
+/// A text without the quotes that it has because a program recorded it by `Debug`. A text with escapes stays as it is.
+#[must_use]
+pub fn unquoted(text: &str) -> &str {
+    let inner = text
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    let is_plain = |inner: &&str| !inner.contains(['"', '\\']);
+    inner.filter(is_plain).unwrap_or(text)
+}
+
 /// The name with that number: `#12` if the trace has none, and empty for 0.
 #[must_use]
 pub fn name(info: &TraceInfo, id: u32) -> Cow<'_, str> {
@@ -120,7 +130,7 @@ impl fmt::Display for FieldValue<'_> {
             FieldValue::Float(number) => write!(f, "{number:?}"),
             FieldValue::Truth(truth) => write!(f, "{truth}"),
             FieldValue::Text(text, whole) => {
-                write!(f, "{:?}", String::from_utf8_lossy(text))?;
+                write!(f, "{:?}", unquoted(&String::from_utf8_lossy(text)))?;
                 cut(f, text, whole)
             }
             FieldValue::Bytes(bytes, whole) => {
@@ -248,7 +258,9 @@ fn write_kind(
     span: u64,
 ) -> fmt::Result {
     let form = (form_number > 0).then(|| form(form_number));
-    let span = (span > 0).then(|| format!("span {span}").into());
+    // The top bit says that the span is no task.
+    let number = span & (u64::MAX >> 1);
+    let span = (span > 0).then(|| format!("span {number}").into());
     let about: Vec<Cow<'_, str>> = [form, level(level_number), span]
         .into_iter()
         .flatten()
@@ -274,4 +286,17 @@ fn write_arguments(
         write!(f, "{}", field.words(info))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unquoted;
+
+    #[test]
+    fn quotes_of_debug_are_left_out() {
+        assert_eq!(unquoted("\"/item/7\""), "/item/7");
+        for text in ["", "\"", "a", "Some(\"a\")", "\"a\" \"b\"", "\"a\\n\""] {
+            assert_eq!(unquoted(text), text);
+        }
+    }
 }

@@ -14,7 +14,7 @@
 //! | | 5 | 1 | level: 0 not known, 1 trace, 2 debug, 3 info, 4 warning, 5 error |
 //! | | 6 | 1 | number of fields, at most [`MAX_FIELDS`] |
 //! | | 7 | 1 | zero |
-//! | | 8 | 8 | id of the span, which its begin and its end share; 0 = none |
+//! | | 8 | 8 | id of the span, which its begin and its end share: that of its task, or a number with the top bit; 0 = none |
 //! | | 16 | | the fields |
 //! | 13 task | 0 | 8 | id, not 0 |
 //! | | 8 | 8 | id of the parent; 0 = none |
@@ -39,6 +39,9 @@
 //! | | 24 | 4 | function that the holder was in when the wait began; 0 = not known |
 //! | | 28 | 4 | zero |
 //! | | 32 | 8 | ticks of the wait so far |
+//!
+//! Each note with fields of a span has its form and its id. A field that a span gets later replaces its value. A begin
+//! stands inside of a call of the span. An end stands outside, because the field came when no call was open there.
 //!
 //! A thread state may end behind its 24th byte. Then the function and the ticks are 0. The state that follows a wait
 //! has the object, the name and the reason of that wait. If the reason is a condition, the holder is the thread that

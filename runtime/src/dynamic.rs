@@ -2,7 +2,7 @@
 //! because the room changes without notice. A call of a site has an entry function and an exit function here, because
 //! no block of the program contains the call.
 
-pub use crate::events::{EventNote, Form, Level, Value, write_words};
+pub use crate::events::{EventNote, Form, Level, Value, tie, write_words};
 pub use crate::shell::units::{is_up, register, when_up};
 pub use crate::site::CallSite;
 

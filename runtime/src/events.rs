@@ -33,6 +33,8 @@ pub enum Form {
     Instant = 0,
     /// The fields of a span, which is a call: they stand behind its entry.
     Begin = 1,
+    /// Fields of a span that stand outside of its calls.
+    End = 2,
     /// The value of a counter.
     Counter = 3,
 }
@@ -106,6 +108,14 @@ impl EventNote {
     #[must_use]
     pub fn words(&self) -> &[u64] {
         self.body.words()
+    }
+}
+
+/// Says in the words of an [`EventNote`] which span it belongs to.
+pub fn tie(words: &mut [u64], form: Form, span: u64) {
+    if let [head, of, ..] = words {
+        *head = *head & !(0xff << 32) | u64::from(form as u8) << 32;
+        *of = span;
     }
 }
 

@@ -114,3 +114,17 @@ fn calls_before_and_after_main() {
     assert_eq!(trace.calls()["strands::work"], 1);
     assert_eq!(trace.calls()["strands::late_work"], 1, "registered in main");
 }
+
+/// The kernel keeps 15 bytes of a name. That of a program is known in full, also for threads that have no other.
+#[test]
+fn names_of_main_threads_are_whole() {
+    let folder = Folder::new("threads-names");
+    let path = folder.join("a-service-with-a-long-name");
+    std::fs::copy(fdr_tests::programs(), &path).expect("a copy");
+    let program = Program::new(&path, &folder).set("FDR=1");
+    let _ = program.args(&["spans", "threads"]).run().ok();
+    let trace = Trace::verified(&folder.only_trace());
+    let mut names = trace.names();
+    names.sort_unstable();
+    assert_eq!(names, ["a-service-with-a-long-name", "one", "two"]);
+}

@@ -268,6 +268,56 @@ fn spans_that_are_entered_again_are_tasks() {
     }
 }
 
+/// Fields inside of the span, inside of another one, between polls, and behind the last exit.
+#[test]
+fn late_fields_belong_to_their_span() {
+    for variables in ["FDR=1 FDR_KEEP=0", "FDR=1"] {
+        let folder = Folder::new("tracing-fields");
+        let program = Program::named("spans", &folder).set(variables);
+        let _ = program.args(&["fields"]).run().ok();
+        let path = folder.only_trace();
+        let by = |field: &str| {
+            let document = json(&format!("report --tasks --by {field}"), &[&path]);
+            let rows = document["tasks"].as_array().expect("rows").iter();
+            let rows = rows.map(|row| (row["by"].clone(), row["tasks"].as_u64().expect("tasks")));
+            let rows: Vec<_> = rows.map(|(by, tasks)| (by.to_string(), tasks)).collect();
+            rows.into_iter().collect::<BTreeMap<String, u64>>()
+        };
+        // The last value, whatever the polls before had; also of the first task of the program.
+        let [even, odd] = [200, 201].map(|status| (format!("\"{status}\""), 5));
+        assert_eq!(by("status"), BTreeMap::from([even, odd]), "{variables}");
+        let names = (0..10).map(|id| (format!("\"GET /item/{id}\""), 1));
+        assert_eq!(by("otel.name"), names.collect(), "{variables}");
+        let tasks = fdr("slow --tasks --over 1ns -n 10", &[&path]);
+        for id in 0..10 {
+            let status = 200 + id % 2;
+            let fields =
+                format!("arguments  id={id} otel.name=\"GET /item/{id}\" status={status}\n");
+            assert!(tasks.contains(&fields), "{variables}: {fields}{tasks}");
+        }
+        // A call that is no task.
+        let calls = fdr("slow --calls --over 10ms", &[&path]);
+        let fields = "arguments  id=3 size=3 status=203\n";
+        assert!(calls.contains(fields), "{variables}: {calls}");
+        let replay = fdr("replay --records --filter programs::spans::job", &[&path]);
+        assert!(replay.contains("status=203"), "{variables}: {replay}");
+    }
+}
+
+#[test]
+fn names_made_at_run_time_are_names_of_otlp_spans() {
+    let folder = Folder::new("tracing-names");
+    let program = Program::named("spans", &folder).set("FDR=1 FDR_KEEP=0 FDR_OUT=spans.fdr");
+    let _ = program.args(&["fields"]).run().ok();
+    let out = folder.join("spans.json");
+    let _ = fdr(
+        "convert -q --to otlp-json -o",
+        &[&out, &folder.join("spans.fdr")],
+    );
+    let text = std::fs::read_to_string(out).expect("the export");
+    assert!(text.contains(r#""name":"GET /item/7""#), "{text}");
+}
+
 #[test]
 fn two_threads_may_be_in_one_span() {
     let folder = Folder::new("tracing-threads");

@@ -1,14 +1,14 @@
 //! The calls of `tracing` that the layer and the subscriber handle in the same way. Code of the program, which prints
 //! values, runs outside of all locks. So that code may make spans and events, too.
 
-use fdr::dynamic::{self, Form, current_task, is_on, write_words};
+use fdr::dynamic::{self, EventNote, Form, current_task, is_on, write_words};
 use tracing_core::field::ValueSet;
 use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata};
 
 use crate::place::{SpanSource, find, find_or_add};
-use crate::span::{self, Fields, Span};
+use crate::span::{Fields, Span};
 use crate::values::Values;
 
 /// The interest in spans or events of that place. `tracing` asks again when the recorder comes up.
@@ -60,28 +60,25 @@ pub(crate) fn new_span(
 /// The fields of a new span. Out of line, because they take 2 KiB of the stack.
 #[inline(never)]
 fn fields_of(place: &'static SpanSource, values: &ValueSet<'_>) -> Option<Fields> {
-    if values.is_empty() {
+    if place.fields() == 0 {
         return None;
     }
     let mut fields = Values::new(place, Form::Begin);
     values.record(&mut fields);
-    let note = &fields.note;
-    note.has_fields().then(|| note.words().into())
+    // Without fields, too: a field that comes behind the last exit finds the call by this note.
+    Some(words(&fields.note))
 }
 
-/// Records more fields of a span. Returns the fields that must wait for the span's next entry.
-pub(crate) fn record(place: &'static SpanSource, id: &Id, values: &Record<'_>) -> Option<Fields> {
+fn words(note: &EventNote) -> Fields {
+    note.words().into()
+}
+
+/// More fields of a span. `None`: none of them can be recorded.
+pub(crate) fn late_fields(place: &'static SpanSource, values: &Record<'_>) -> Option<Fields> {
     let mut fields = Values::new(place, Form::Begin);
     values.record(&mut fields);
     let note = &fields.note;
-    if !note.has_fields() {
-        return None;
-    }
-    if span::is_inside(id) {
-        write_words(note.words());
-        return None;
-    }
-    Some(note.words().into())
+    note.has_fields().then(|| words(note))
 }
 
 /// An event.

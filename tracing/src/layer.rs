@@ -65,8 +65,8 @@ where
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let place = with_span(&context, id, |span| span.place);
-        if let Some(fields) = place.and_then(|place| handlers::record(place, id, values)) {
-            with_span(&context, id, |span| span.wait(fields));
+        if let Some(fields) = place.and_then(|place| handlers::late_fields(place, values)) {
+            with_span(&context, id, |span| span.record(id, fields));
         }
     }
 

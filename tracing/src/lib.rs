@@ -17,7 +17,7 @@
 //! | --- | --- |
 //! | a span that is entered once | a call `target::name`; its fields stand behind the entry |
 //! | a span that is entered again, such as that of an instrumented future | a task, each of whose polls is a call |
-//! | a field that is recorded later | the same, at that moment, or behind the next entry |
+//! | a field that is recorded later | a field of the span, whose last value counts: at that moment, or behind the first entry |
 //! | an event | an event `target::file.rs:line`, or `target::name` if it has a name of its own |
 //! | the message of an event | the field `message` |
 //! | numbers, truth values, texts | values of these types; texts are cut at 1 KiB |

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 
-use fdr::dynamic::{self, Entered, Poll, PolledTask, write_words};
+use fdr::dynamic::{self, Entered, Form, Poll, PolledTask, is_on, tie, write_words};
 use tracing_core::span::{Current, Id};
 
 use crate::place::{Kind, SpanSource};
@@ -14,6 +14,9 @@ pub(crate) type Fields = Box<[u64]>;
 
 /// The most events that wait for the next entry of a span.
 const MAX_WAITING: usize = 8;
+
+/// Is in the ids of spans that are no tasks, so that none of them is the id of a task.
+const NO_TASK: u64 = 1 << 63;
 
 /// A span.
 pub(crate) struct Span {
@@ -91,10 +94,28 @@ impl Span {
         self.task.id()
     }
 
-    /// Keeps fields for the next entry.
-    pub(crate) fn wait(&mut self, fields: Fields) {
-        self.waiting.truncate(MAX_WAITING - 1);
-        self.waiting.push(fields);
+    /// Records fields: at once, or at the first entry.
+    pub(crate) fn record(&mut self, id: &Id, mut fields: Fields) {
+        if !self.entered || !self.waiting.is_empty() {
+            self.waiting.truncate(MAX_WAITING - 1);
+            return self.waiting.push(fields);
+        }
+        let form = match is_inside(id) {
+            true => Form::Begin,
+            false => Form::End,
+        };
+        if is_on(self.place.site) {
+            tie(&mut fields, form, self.note_id(id));
+            write_words(&fields);
+        }
+    }
+
+    /// What ties its notes to each other, and to its task.
+    fn note_id(&self, id: &Id) -> u64 {
+        match self.task.id() {
+            0 => id.into_u64() | NO_TASK,
+            task => task,
+        }
     }
 
     /// Records an entry.
@@ -103,11 +124,15 @@ impl Span {
             let place = self.place;
             let call = dynamic::enter(place.site);
             let poll = call.and_then(|call| {
+                let poll = self.begin_poll(call);
                 if call.is_recorded() {
-                    let fields = self.waiting.drain(..);
-                    fields.for_each(|fields| write_words(&fields));
+                    let note_id = self.note_id(id);
+                    self.waiting.drain(..).for_each(|mut fields| {
+                        tie(&mut fields, Form::Begin, note_id);
+                        write_words(&fields);
+                    });
                 }
-                self.begin_poll(call)
+                poll
             });
             if open.capacity() == 0 {
                 // Touches `END`, so that its destructor runs. While the thread ends, that fails.
@@ -195,7 +220,7 @@ pub(crate) fn exit(id: &Id, with: impl FnOnce(&dyn Fn(&mut Span))) {
 }
 
 /// Whether the thread is in that span, and its entry is recorded.
-pub(crate) fn is_inside(id: &Id) -> bool {
+fn is_inside(id: &Id) -> bool {
     with_open(|open| {
         let id = id.into_u64();
         let recorded = |open: &&Open| open.call.is_some_and(Entered::is_recorded);

@@ -44,8 +44,8 @@ impl tracing_core::Subscriber for Subscriber {
 
     fn record(&self, id: &Id, values: &Record<'_>) {
         let place = store::with(id, |span| span.place);
-        if let Some(fields) = place.and_then(|place| handlers::record(place, id, values)) {
-            store::with(id, |span| span.wait(fields));
+        if let Some(fields) = place.and_then(|place| handlers::late_fields(place, values)) {
+            store::with(id, |span| span.record(id, fields));
         }
     }
 

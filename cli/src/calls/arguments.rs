@@ -1,33 +1,59 @@
 //! The arguments and results of a slow call, and of the calls on its path.
 
-use fdr_formats::notes::{Field, Note, NoteKind};
-use fdr_formats::{FunctionId, TraceInfo};
+use fdr_formats::notes::{Field, Form, Note, NoteKind, form_of};
+use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
 use crate::report::names::name_of;
 use crate::ui;
 
-/// Notes that are kept of a call: one of its arguments, and one of its result.
-const MAX_NOTES: usize = 2;
+/// Notes that are kept of a call: of its arguments, of its result, and of fields of its span. Of more, the last one
+/// replaces the one before.
+const MAX_NOTES: usize = 16;
 /// A value that is longer loses its middle, for people.
 const WIDEST: usize = 64;
 
 /// What the notes of one path say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PathNotes(Vec<(NoteKind, Vec<u8>)>);
+pub(crate) struct PathNotes(Vec<(Ticks, NoteKind, Vec<u8>)>);
 
 impl PathNotes {
     /// Takes what another pass found.
     pub(crate) fn add(&mut self, more: PathNotes) {
-        self.0.extend(more.0);
-        self.0.truncate(MAX_NOTES);
+        let mut all = std::mem::take(&mut self.0);
+        all.extend(more.0);
+        all.sort_by_key(|(time, ..)| *time);
+        all.into_iter().for_each(|note| self.push(note));
     }
 
-    /// Takes the body of a note: of arguments, or of an event that has the fields of a span.
-    pub(crate) fn take(&mut self, kind: NoteKind, body: &[u8]) {
-        if self.0.len() < MAX_NOTES {
-            self.0.push((kind, body.to_vec()));
-        }
+    /// Takes the body of a note: of arguments, or of an event that has fields of a span.
+    pub(crate) fn take(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
+        self.push((time, kind, body.to_vec()));
     }
+
+    fn push(&mut self, note: (Ticks, NoteKind, Vec<u8>)) {
+        if self.0.len() == MAX_NOTES {
+            self.0.pop();
+        }
+        self.0.push(note);
+    }
+
+    /// Whether they have the fields of that span of `tracing`.
+    pub(crate) fn are_of_span(&self, span: u64) -> bool {
+        let spans = self
+            .0
+            .iter()
+            .filter_map(|(_, kind, body)| span_of(*kind, body));
+        spans.into_iter().any(|one| one == span)
+    }
+}
+
+/// The id of the span of `tracing` whose fields the note has.
+pub(crate) fn span_of(kind: NoteKind, body: &[u8]) -> Option<u64> {
+    if kind != NoteKind::Event || !matches!(form_of(body), Some(Form::Begin | Form::End)) {
+        return None;
+    }
+    let id = u64::from_le_bytes(*body.get(8..)?.first_chunk()?);
+    (id != 0).then_some(id)
 }
 
 /// The notes of one call: its arguments, and its result.
@@ -43,14 +69,21 @@ impl CallNotes {
         (!call.fields().is_empty()).then_some(call)
     }
 
-    /// The arguments, and the result.
+    /// The arguments, and the result. Of a field that a span records again, the last value.
     pub(crate) fn fields(&self) -> Vec<Field<'_>> {
-        let mut all = Vec::new();
-        for (kind, body) in &self.notes.0 {
-            if let Some(Note::Arguments { fields, .. } | Note::Event { fields, .. }) =
-                Note::decode(*kind, body)
-            {
-                all.extend(fields);
+        let mut all: Vec<Field<'_>> = Vec::new();
+        for (_, kind, body) in &self.notes.0 {
+            match Note::decode(*kind, body) {
+                Some(Note::Arguments { fields, .. }) => all.extend(fields),
+                Some(Note::Event { fields, .. }) => {
+                    for field in fields {
+                        match all.iter_mut().find(|known| known.name == field.name) {
+                            Some(known) => *known = field,
+                            None => all.push(field),
+                        }
+                    }
+                }
+                _ => {}
             }
         }
         all

@@ -9,7 +9,7 @@ use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use super::arguments::PathNotes;
+use super::arguments::{PathNotes, span_of};
 use super::events::Events;
 use super::overlaps::Stretch;
 use super::slow_call::SlowCall;
@@ -95,17 +95,28 @@ impl Tree {
 
     /// Takes a note of the innermost call, which is at that place.
     fn take_note(&mut self, place: u32, time: Ticks, kind: NoteKind, body: &[u8]) {
-        let is_of_its_entry = match kind {
-            NoteKind::Event => form_of(body) == Some(Form::Begin),
-            kind => kind == NoteKind::Arguments,
+        let of = match kind {
+            NoteKind::Event if form_of(body) == Some(Form::Begin) => {
+                place_of_span(self, place, body)
+            }
+            NoteKind::Arguments => Some(place),
+            _ => return self.events.take(time, kind, body),
         };
-        if !is_of_its_entry {
-            return self.events.take(time, kind, body);
-        }
-        let node = self.nodes.get_mut(place as usize);
+        let node = of.and_then(|place| self.nodes.get_mut(place as usize));
         if let Some(node) = node.filter(|node| node.calls == 0) {
-            node.notes.take(kind, body);
+            node.notes.take(time, kind, body);
         }
+    }
+
+    /// Takes fields that a span got outside of its calls. False: the span has no call here.
+    fn take_late_fields(&mut self, note: &LateFields) -> bool {
+        let mut nodes = self.nodes.iter_mut();
+        let node = nodes.find(|node| node.notes.are_of_span(note.span));
+        let is_here = node.is_some();
+        if let Some(node) = node {
+            node.notes.take(note.time, NoteKind::Event, &note.body);
+        }
+        is_here
     }
 
     fn wait(&mut self, wait: Wait) {
@@ -158,6 +169,29 @@ impl Tree {
             }
         }
     }
+}
+
+/// The place of the innermost open call of the span whose fields these are. A program may record fields of an outer
+/// span while it is in an inner one.
+fn place_of_span(tree: &Tree, innermost: u32, body: &[u8]) -> Option<u32> {
+    let function = FunctionId(u32::from_le_bytes(*body.first_chunk()?));
+    let mut place = innermost;
+    while tree.nodes.get(place as usize)?.function != function {
+        let around = tree
+            .nodes
+            .iter()
+            .position(|node| node.inside.contains(&place));
+        place = around? as u32;
+    }
+    Some(place)
+}
+
+/// Fields that a span got outside of its calls.
+#[derive(Clone, Debug)]
+struct LateFields {
+    span: u64,
+    time: Ticks,
+    body: Vec<u8>,
 }
 
 /// Where an open call is.
@@ -219,6 +253,8 @@ pub(crate) struct TreePass<'a> {
     /// The call of each thread that is open.
     open: HashMap<ThreadId, Tree>,
     trees: Trees,
+    /// Of spans of the function.
+    late: Vec<LateFields>,
     /// The calls of `trees.sample`, with the largest hash on top.
     sample: BinaryHeap<(u64, ThreadId, Ticks, Ticks)>,
 }
@@ -243,6 +279,7 @@ impl<'a> TreePass<'a> {
                 sample: Vec::new(),
                 outermost: HashMap::new(),
             },
+            late: Vec::new(),
             sample: BinaryHeap::new(),
         }
     }
@@ -266,7 +303,9 @@ impl<'a> TreePass<'a> {
     pub(crate) fn gather(function: FunctionId, workers: Vec<TreePass<'_>>) -> Trees {
         let none = HashMap::new();
         let mut all = TreePass::new(function, &none, 0);
+        let mut late = Vec::new();
         for worker in workers {
+            late.extend(worker.late);
             all.trees.slow.extend(worker.trees.slow);
             all.trees.usual.add(&worker.trees.usual);
             all.trees.usual_calls += worker.trees.usual_calls;
@@ -281,6 +320,11 @@ impl<'a> TreePass<'a> {
             }
         }
         let mut trees = all.trees;
+        late.sort_by_key(|fields| fields.time);
+        for fields in &late {
+            let mut slow = trees.slow.iter_mut();
+            let _ = slow.any(|(_, tree)| tree.take_late_fields(fields));
+        }
         let sample = all.sample.into_sorted_vec();
         trees.sample = sample
             .into_iter()
@@ -363,6 +407,20 @@ impl Pass for TreePass<'_> {
     }
 
     fn note(&mut self, caller: OpenPath, time: Ticks, kind: NoteKind, body: &[u8]) {
+        if let Some(span) = span_of(kind, body).filter(|_| form_of(body) == Some(Form::End)) {
+            let body = body.to_vec();
+            let fields = LateFields { span, time, body };
+            let inside = self
+                .open
+                .get_mut(&self.thread)
+                .filter(|_| caller.place.is_some());
+            let is_inside = inside.is_some_and(|tree| tree.take_late_fields(&fields));
+            let name = self.function.0.to_le_bytes();
+            if !is_inside && fields.body.starts_with(&name) {
+                self.late.push(fields);
+            }
+            return;
+        }
         let (Some(place), Some(tree)) = (caller.place, self.open.get_mut(&self.thread)) else {
             return;
         };

@@ -517,6 +517,11 @@ impl<'a> Indexer<'a> {
             ..
         } = &mut self.index;
         info.functions = self.functions.into_values().collect();
+        let mut threads = std::mem::take(&mut info.threads);
+        for thread in &mut threads {
+            thread.name = info.whole_thread_name(&thread.name).to_owned();
+        }
+        info.threads = threads;
         if is_short || blocks.iter().any(|block| block.cut) {
             // Calls that are open where a block is cut need not have been open at the moment of the dump. A whole
             // block has exits of that moment.

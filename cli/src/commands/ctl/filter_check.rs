@@ -55,7 +55,9 @@ impl FilterCheck {
             let switched = functions
                 .into_iter()
                 .filter(|function| function.kind != FunctionKind::Name);
-            self.names.extend(switched.map(|function| function.name));
+            // What counts the tasks of a function has a name that nobody types.
+            let names = switched.map(|function| function.name);
+            self.names.extend(names.filter(|name| !name.contains('{')));
         }
         Ok(())
     }

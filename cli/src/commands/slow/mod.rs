@@ -76,11 +76,13 @@ CPU, or by another process, or waited. There, an excess below 1 ms is no
 finding; and below 20 ms neither if the thread was preempted, or waited in a
 function whose usual calls wait: the system does that to any call now and then.
 
+FDR_SCHED=1, or fdr record --sched, records them all the time.
+
 There, a last line also says how much of the CPU time is in no traced call, in
 which thread and in which functions, if it is more than a tenth.
 
 arguments: those that the trace has of the call, and of calls on its path; of a
-span its fields.
+span its fields, each with the last value that it got.
 
 events: of up to four names the first event inside of the call, those of higher
 levels before others, with the time since the call began.

@@ -98,7 +98,7 @@ fn what_would_help(found: &Findings) -> Option<&'static str> {
         states.is_some_and(|states| states.excess == Some(State::Waiting))
     };
     if open.clone().any(|finding| finding.states.is_none()) {
-        return Some("FDR_SCHED=1 also records whether threads run or wait: docs/thread-states.md");
+        return Some("FDR_SCHED=1 also records whether threads run or wait: fdr slow --help");
     }
     let is_mostly_unknown = |states: &CallStates| {
         states.excess.is_none() && states.stretch.unknown > states.stretch.spent.total()
@@ -108,11 +108,11 @@ fn what_would_help(found: &Findings) -> Option<&'static str> {
         .any(|finding| finding.states.as_ref().is_some_and(is_mostly_unknown))
     {
         return Some(
-            "FDR_SCHED=1 records all the time whether threads run or wait: docs/thread-states.md",
+            "FDR_SCHED=1 records all the time whether threads run or wait: fdr slow --help",
         );
     }
     (!found.has_waits && open.any(waited)).then_some(
-        "locks and channels of fdr::sync record what a thread waits for, and who holds it: docs/locks.md",
+        "locks and channels of fdr::sync record what a thread waits for, and who holds it: fdr slow --help",
     )
 }
 

@@ -179,7 +179,7 @@ fn lines_fit_and_locks_are_named() {
             assert!(line.chars().count() <= width, "{width}: {line}\n{text}");
         }
         assert!(text.contains("\u{2514} Shared::lock "), "{width}: {text}");
-        assert!(text.contains("docs/locks.md"), "{text}");
+        assert!(text.contains("fdr::sync"), "{text}");
     }
     let narrow = text(&trace, &found, 72);
     assert!(narrow.contains("  <- 100.0 %, waiting\n"), "{narrow}");
@@ -190,7 +190,7 @@ fn lines_fit_and_locks_are_named() {
     let noted = WaitingTrace(&trace, NoteKind::ThreadState, wait(30));
     found = super::tests::found(&noted, &ALL);
     let text = text(&noted, &found, 80);
-    assert!(!text.contains("docs/locks.md"), "{text}");
+    assert!(!text.contains("fdr::sync"), "{text}");
 }
 
 #[test]

@@ -440,7 +440,7 @@ fn thread_row(
     let open = innermost.zip(now);
     ThreadRow {
         id: thread.id.0,
-        name: thread.name.clone(),
+        name: info.whole_thread_name(&thread.name).to_owned(),
         has_ended: thread.has_ended,
         calls_per_s: rate(calls, passed),
         running_ns: states.map(|states| states[0]),

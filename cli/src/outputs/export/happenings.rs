@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use fdr_formats::notes::{Field, Form, Note, NoteKind, task_state};
+use fdr_formats::notes::{Form, Note, NoteKind, task_state};
 use fdr_formats::{FunctionId, Ticks, note_words};
 
 use super::facts::Facts;
@@ -22,33 +22,31 @@ impl Walker {
             values.add("data", hex(body));
             return self.give(Some(time), HappeningKind::Payload, kind.name(), &values);
         };
-        if let Some(fields) = self.fields_of_call(&note) {
-            if let Some(arguments) = self.arguments() {
-                for field in fields {
-                    arguments.named.add_field(info, field);
+        match &note {
+            Note::Arguments { fields, .. } => {
+                if let Some(arguments) = self.arguments() {
+                    for field in fields {
+                        arguments.named.add_field(info, field);
+                    }
+                }
+                return Ok(());
+            }
+            Note::Event {
+                name, form, fields, ..
+            } if Form::from_number(*form) == Some(Form::Begin) => {
+                if let Some(arguments) = self.arguments_of(FunctionId(*name)) {
+                    for field in fields {
+                        arguments.named.set_field(info, field);
+                    }
+                    return Ok(());
                 }
             }
-            return Ok(());
+            _ => {}
         }
         let name = note_words::name(info, note.name());
         match happening(&note, &facts, &mut values) {
             Some(what) => self.give(Some(time), what, &name, &values),
             None => Ok(()),
-        }
-    }
-
-    /// The fields that go with the innermost call: its arguments, or those of the span that it is.
-    fn fields_of_call<'n, 'v>(&self, note: &'n Note<'v>) -> Option<&'n [Field<'v>]> {
-        match note {
-            Note::Arguments { fields, .. } => Some(fields),
-            Note::Event {
-                name, form, fields, ..
-            } if Form::from_number(*form) == Some(Form::Begin)
-                && self.innermost() == Some(FunctionId(*name)) =>
-            {
-                Some(fields)
-            }
-            _ => None,
         }
     }
 }

@@ -357,11 +357,16 @@ impl Receiver for Spans {
             }),
             _ => None,
         });
+        // What bridges from `tracing` to OpenTelemetry name a span by.
+        let named = call.arguments.iter().find_map(|(name, value)| match value {
+            Value::Text(text) if name == "otel.name" => Some(text.clone()),
+            _ => None,
+        });
         let span = Span {
             trace_id: own.trace.to_be_bytes().to_vec(),
             span_id: own.id.to_be_bytes().to_vec(),
             parent_span_id: parent.unwrap_or_default(),
-            name: self.facts.name(call.function),
+            name: named.unwrap_or_else(|| self.facts.name(call.function)),
             kind: 1,
             start_time_unix_nano: self.time(own.start),
             end_time_unix_nano: self.time(call.at),

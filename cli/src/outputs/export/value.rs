@@ -1,5 +1,7 @@
 //! Values with names, as exports write them: arguments of calls, fields of events.
 
+use std::borrow::Cow;
+
 use fdr_formats::notes::{Field, FieldValue};
 use fdr_formats::{TraceInfo, note_words};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -13,6 +15,13 @@ pub(super) enum Value {
     Float(f64),
     Truth(bool),
     Text(String),
+}
+
+fn name_of<'a>(info: &'a TraceInfo, field: &Field<'_>) -> Cow<'a, str> {
+    match note_words::result(field) {
+        "" => note_words::name(info, field.name),
+        result => result.into(),
+    }
 }
 
 /// Values with names, each name once.
@@ -32,12 +41,17 @@ impl Values {
         self.0.push((own, value));
     }
 
+    /// Adds a field of a span. It replaces a value that the span had before.
+    pub(super) fn set_field(&mut self, info: &TraceInfo, field: &Field<'_>) {
+        let name = name_of(info, field);
+        self.0
+            .retain(|(known, _)| *known != name && known.strip_suffix("_bytes") != Some(&*name));
+        self.add_field(info, field);
+    }
+
     /// Adds a field of a note.
     pub(super) fn add_field(&mut self, info: &TraceInfo, field: &Field<'_>) {
-        let name = match note_words::result(field) {
-            "" => note_words::name(info, field.name),
-            result => result.into(),
-        };
+        let name = name_of(info, field);
         let (value, whole) = value(&field.value);
         self.add(&name, value);
         if let Some(whole) = whole {

@@ -344,16 +344,18 @@ impl Walker {
         self.receiver.happened(&line.lane, &happening)
     }
 
-    /// The function of the innermost open call.
-    pub(super) fn innermost(&self) -> Option<FunctionId> {
-        let line = self.lines.get(self.current)?;
-        line.stack.open().last().map(|open| open.function)
-    }
-
     /// The arguments of the innermost open call.
     pub(super) fn arguments(&mut self) -> Option<&mut Arguments> {
         let line = self.lines.get_mut(self.current)?;
         let open = line.stack.open_mut().last_mut()?;
+        Some(open.data.arguments.get_or_insert_default())
+    }
+
+    /// The arguments of the innermost open call of a function.
+    pub(super) fn arguments_of(&mut self, function: FunctionId) -> Option<&mut Arguments> {
+        let line = self.lines.get_mut(self.current)?;
+        let mut open = line.stack.open_mut().iter_mut();
+        let open = open.rfind(|open| open.function == function)?;
         Some(open.data.arguments.get_or_insert_default())
     }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use fdr_formats::note_words::unquoted;
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, task_state};
 use fdr_formats::{
     Call, Diagnostic, Edge, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
@@ -94,6 +95,8 @@ pub(crate) struct TraceTasks {
     pub(crate) last: Ticks,
     thread: ThreadId,
     by: GroupingField,
+    /// Of spans of `tracing`, by the ids of their tasks: the last value, which is the task's, and when it was recorded.
+    of_spans: HashMap<u64, (Ticks, String)>,
 }
 
 /// Finds the values of a field.
@@ -122,7 +125,11 @@ impl TraceTasks {
             for (id, task) in seen.tasks {
                 all.add(id, task);
             }
+            for (id, (time, value)) in seen.of_spans {
+                all.add_of_span(id, time, value);
+            }
         }
+        all.take_of_spans();
         all.inherit();
         Ok(all)
     }
@@ -156,6 +163,22 @@ impl TraceTasks {
 
     fn add(&mut self, id: u64, task: Task) {
         add(&mut self.tasks, id, task);
+    }
+
+    fn add_of_span(&mut self, id: u64, time: Ticks, value: String) {
+        let known = self.of_spans.entry(id).or_default();
+        if known.0 <= time {
+            *known = (time, value);
+        }
+    }
+
+    /// A task has the last value of its own span, whatever events inside of it say.
+    pub(super) fn take_of_spans(&mut self) {
+        for (id, (_, value)) in std::mem::take(&mut self.of_spans) {
+            if let Some(task) = self.tasks.get_mut(&id) {
+                task.value = Some(value);
+            }
+        }
     }
 
     /// A task without a value has that of its parent.
@@ -224,7 +247,7 @@ impl GroupingField {
 
 fn text(field: &Field<'_>) -> String {
     match field.value {
-        FieldValue::Text(text, _) => String::from_utf8_lossy(text).into_owned(),
+        FieldValue::Text(text, _) => unquoted(&String::from_utf8_lossy(text)).to_owned(),
         _ => {
             let text = field.words(&TraceInfo::default()).to_string();
             let value = text.split_once('=').map(|(_, value)| value.to_owned());
@@ -266,6 +289,14 @@ impl Sink for TraceTasks {
             return;
         }
         match Note::decode(*kind, body) {
+            Some(Note::Event { span, fields, .. }) if span != 0 => {
+                for field in &fields {
+                    if self.by.names.contains(&field.name) {
+                        self.add_of_span(span, *time, text(field));
+                        self.by.take(field);
+                    }
+                }
+            }
             Some(Note::Event { fields, .. } | Note::Arguments { fields, .. }) => {
                 fields.iter().for_each(|field| self.by.take(field));
             }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fdr_formats::model::FunctionTotals;
-use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, task_state};
+use fdr_formats::notes::{Field, FieldValue, Form, Note, NoteKind, task_state};
 use fdr_formats::tasks::{BUSY, DROPPED, FINISHED};
 use fdr_formats::{
     Call, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
@@ -248,4 +248,44 @@ fn tasks_are_grouped_by_event_field() {
         (("accept", None), 1),
     ];
     assert_eq!(rows, HashMap::from(wanted));
+}
+
+#[test]
+fn last_value_of_own_span_wins() {
+    let mut all = TraceTasks::by(&info(Vec::new()), "route");
+    let thread = Thread {
+        id: ThreadId(1),
+        ..Thread::default()
+    };
+    all.thread(&thread);
+    let mut field = |time, form: Form, span, route: &str| {
+        let value = FieldValue::Text(route.as_bytes(), route.len() as u64);
+        let (name, place) = (3, 0);
+        let note = Note::Event {
+            name: 1,
+            form: form as u8,
+            level: 0,
+            span,
+            fields: vec![Field { name, place, value }],
+        };
+        all.mark(&Mark::Note {
+            time: Ticks(time),
+            kind: NoteKind::Event,
+            body: &note.encode().expect("a note"),
+        });
+    };
+    // Outside of calls and on another thread, too. A span that is no task has no row.
+    field(5, Form::End, 2, "/late");
+    field(3, Form::Begin, 2, "/early");
+    field(4, Form::Instant, 0, "/event");
+    field(9, Form::End, 1 << 63, "/call");
+    for (id, parent) in [(2, 0), (7, 2)] {
+        note(&mut all, (id, parent, 2, ENDED, 0, 1, 10, 5, 1));
+    }
+    all.take_of_spans();
+    all.inherit();
+    let value = |id| all.tasks[&id].value.as_deref();
+    // The task inside has the value of its parent.
+    assert_eq!((value(2), value(7)), (Some("/late"), Some("/late")));
+    assert_eq!(all.tasks.len(), 2);
 }

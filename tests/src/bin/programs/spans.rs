@@ -1,7 +1,7 @@
 //! Spans and events of `tracing`, of every kind. Tests record it and look at the trace.
 //!
 //! ```text
-//! spans kinds | harm | tasks | threads | late | destructors | layers | many COUNT | cut | killed | forks [kill]
+//! spans kinds | harm | tasks | fields | threads | late | destructors | layers | many COUNT | cut | killed | forks [kill]
 //! ```
 //! `harm`: values that panic and values that make events, and names from anybody. `late`: the program turns the recorder
 //! on by itself. `layers`: another layer counts what it sees. `forks [kill]`: the child has a span that its parent has not.
@@ -16,6 +16,7 @@ use std::time::Duration;
 use fdr_tests::programs::futures::{Waits, finish, poll};
 use fdr_tests::programs::threads::{self, kill_process};
 use fdr_tests::support::facts;
+use tracing::field::Empty;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Subscriber;
 use tracing::{
@@ -244,6 +245,31 @@ fn tasks() {
     (0..20).for_each(|_| info_span!("call").in_scope(|| ()));
 }
 
+/// Fields that are known only later: inside of the span, inside of another span, between polls, and behind the last
+/// exit. Each is set twice.
+fn fields() {
+    for id in 0..10_u64 {
+        let span = info_span!("request", id, status = Empty, otel.name = Empty);
+        span.record("otel.name", format!("GET /item/{id}"));
+        span.record("status", 100);
+        let mut future = Box::pin(Waits(2).instrument(span.clone()));
+        assert!(poll(future.as_mut()).is_pending());
+        span.record("status", 100 + id);
+        finish(future);
+        span.record("status", 200 + id % 2);
+    }
+    for id in 0..10_u64 {
+        let span = info_span!("job", id, status = Empty, size = Empty);
+        span.in_scope(|| {
+            let pause = if id == 3 { 20 } else { 0 };
+            thread::sleep(Duration::from_millis(pause));
+            info_span!("step").in_scope(|| span.record("size", id));
+            span.record("status", 100);
+        });
+        span.record("status", 200 + id);
+    }
+}
+
 fn threads() {
     let (span, barrier) = (info_span!("shared", number = 7), &Barrier::new(2));
     thread::scope(|scope| {
@@ -354,6 +380,7 @@ pub(crate) fn main(words: &[&str]) {
         ["kinds"] => kinds(),
         ["harm"] => harm(),
         ["tasks"] => tasks(),
+        ["fields"] => fields(),
         ["threads"] => threads(),
         ["late"] => late(),
         ["destructors"] => destructors(),

@@ -2,9 +2,9 @@
 
 use fdr_formats::notes::{Form, Note, NoteKind, form_of};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet};
 
-use crate::calls::arguments::{CallNotes, PathNotes};
+use crate::calls::arguments::{CallNotes, PathNotes, span_of};
 use crate::calls::events::Events;
 use crate::report::tasks::polls::Poll;
 use crate::stacks::Pass;
@@ -19,12 +19,13 @@ struct Stretch {
     is_first: bool,
 }
 
-/// The polls of the slow tasks, of each thread in the order of time.
+/// The polls of the slow tasks, of each thread in the order of time, and the tasks.
 #[derive(Debug, Default)]
-pub(super) struct Stretches(HashMap<ThreadId, Vec<Stretch>>);
+pub(super) struct Stretches(HashMap<ThreadId, Vec<Stretch>>, HashSet<u64>);
 
 impl Stretches {
     pub(super) fn add(&mut self, task: u64, polls: &[Poll]) {
+        self.1.insert(task);
         for poll in polls {
             self.0.entry(poll.thread).or_default().push(Stretch {
                 start: poll.start,
@@ -108,6 +109,14 @@ impl Pass for NotePass<'_> {
         if !matches!(kind, NoteKind::Event | NoteKind::Arguments) {
             return;
         }
+        if let Some(task) = span_of(kind, body) {
+            // Fields of a span say which task they are of, wherever they stand.
+            if self.stretches.1.contains(&task) {
+                let notes = self.found.entry(task).or_default();
+                notes.path_notes.take(time, kind, body);
+            }
+            return;
+        }
         let Some(poll) = self.stretches.around(self.thread, time) else {
             return;
         };
@@ -125,7 +134,7 @@ impl Pass for NotePass<'_> {
             _ => return,
         };
         if poll.is_first && time == poll.start && function == poll.function.0 {
-            notes.path_notes.take(kind, body);
+            notes.path_notes.take(time, kind, body);
         }
     }
 }
