@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::moderated::{self, LEVEL, Pair};
-use super::runs::{Figures, Run};
+use super::runs::{Figures, Run, Scope};
 
 /// A function with less of the self time on both sides is not tested: it would only make the test weaker for others.
 const MIN_SHARE: f64 = 0.001;
@@ -67,6 +67,8 @@ impl Line {
 /// The comparison of two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
+    /// Of what the figures are.
+    pub(super) scope: Scope,
     /// Runs on each side.
     pub(super) runs: (usize, usize),
     /// Functions that were tested.
@@ -138,6 +140,7 @@ pub(super) fn compare(before: &[Run], after: &[Run]) -> Comparison {
         weights.then_with(|| one.name.cmp(&other.name))
     });
     Comparison {
+        scope: Scope::Records,
         runs: (before.len(), after.len()),
         tested: tests.len(),
         lines,

@@ -22,7 +22,8 @@ use crate::ui;
 
 const HELP: &str = "\
 BEFORE and AFTER are a trace each, or a folder with the traces of several runs.
-The figures are means over the runs of a side.
+The figures are means over the runs of a side. They are of the whole runs if
+each trace has these figures, and else of the records.
 
 Columns:
   calls    in a run
@@ -96,7 +97,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
              with several traces"
         );
     }
-    let comparison = compare(&before, &after);
+    let ([before, after], scope) = runs::in_one_scope([before, after]);
+    let comparison = Comparison {
+        scope,
+        ..compare(&before, &after)
+    };
     let over = options
         .fail_over
         .map_or_else(Vec::new, |share| slower(&comparison, share));
