@@ -8,7 +8,7 @@ use super::moderated::{self, LEVEL, Pair};
 use super::runs::{Figures, Run, Scope};
 
 /// A function with less of the self time on both sides is not tested: it would only make the test weaker for others.
-const MIN_SHARE: f64 = 0.001;
+pub(super) const MIN_SHARE: f64 = 0.001;
 
 /// What is shown of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -126,7 +126,7 @@ pub(super) fn compare(before: &[Run], after: &[Run]) -> Comparison {
         });
     }
     let pairs: Vec<Pair> = tests.iter().map(|(_, pair)| pair.clone()).collect();
-    for ((at, _), chance) in tests.iter().zip(moderated::adjusted(&pairs)) {
+    for ((at, _), chance) in tests.iter().zip(moderated::adjusted(&pairs, &pairs)) {
         let line = &mut lines[*at];
         line.chance = Some(chance);
         line.verdict = match line.change {

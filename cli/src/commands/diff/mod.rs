@@ -43,7 +43,9 @@ A function is the same on both sides if its name is. A function that moved to
 another module is the same if only one function on each side has that name.
 
 --flame draws the flame graph of what changed: a frame is as wide as the time
-after. It is red for more than before, blue for less.
+after. It is red for more than before, blue for less, and grey if the change may
+be chance, by the same test of the times of a run. With one run on a side,
+nothing is coloured.
 
 Examples:
   fdr diff old.fdr new.fdr                 the figures of two runs
