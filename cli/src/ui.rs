@@ -142,6 +142,15 @@ pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(front.chain(['…']).chain(end).collect())
 }
 
+/// The text, with at most `most` characters. A longer text loses its end.
+pub(crate) fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    if text.chars().count() <= most {
+        return Cow::Borrowed(text);
+    }
+    let kept = text.chars().take(most.saturating_sub(1));
+    Cow::Owned(kept.chain(['…']).collect())
+}
+
 /// Removes parts from the beginning of a function's name until it has at most `most` characters, if possible.
 pub(crate) fn last_parts(name: &str, most: usize) -> &str {
     let mut rest = name;

@@ -1,8 +1,8 @@
 //! `fdr flame`: the lines that tools for flame graphs get to see.
 
 use crate::common::{
-    Folder, answer, assert_contains, assert_lacks, assert_refused, fdr, golden, in_folder, small,
-    small_named, stderr, stdout,
+    Folder, answer, assert_contains, assert_lacks, assert_refused, fdr, golden, in_folder, info,
+    small, small_named, stderr, stdout, write_thread,
 };
 
 #[test]
@@ -87,4 +87,59 @@ fn a_comparison_is_a_picture_of_what_changed() {
     );
     assert_contains(&svg, "600 ns before in paths that are gone");
     assert_lacks(&svg, "app::step");
+    // One run on a side says nothing about chance.
+    assert_contains(&svg, "no colours: with one run on a side");
+    assert_eq!(coloured(&svg), [""; 0]);
+}
+
+/// The names of the frames that are red or blue.
+fn coloured(svg: &str) -> Vec<&str> {
+    let frames = svg.split("<title>").skip(1);
+    let coloured = frames.filter(|frame| frame.contains(",85%,"));
+    coloured
+        .filter_map(|frame| frame.split(" · ").next())
+        .collect()
+}
+
+#[test]
+fn a_change_that_may_be_chance_has_no_colour() {
+    let folder = Folder::new("flame-chance");
+    let picture = folder.file("x.svg");
+    // Runs that differ by a few parts of a hundred, which are not the same on both sides.
+    let sides = [
+        ("before", [1000, 1030, 985], 500),
+        ("equal", [1020, 990, 1005], 503),
+        ("slower", [1010, 980, 1025], 800),
+    ];
+    for (side, runs, step) in sides {
+        std::fs::create_dir(folder.file(side)).expect("a folder");
+        for (nth, own) in runs.into_iter().enumerate() {
+            let step = step * own / 1000;
+            let edges = [
+                (0, 1),
+                (100, 2),
+                (100 + step, -2),
+                (100 + step, 3),
+                (100 + step + own, -3),
+                (200 + step + own, -1),
+            ];
+            let trace = folder.file(&format!("{side}/{nth}.fdr"));
+            write_thread(
+                &trace,
+                &info(&["app::run", "app::step", "app::steady"]),
+                &edges,
+            );
+        }
+    }
+    let draw = |after: &str| {
+        let (before, after) = (folder.file("before"), folder.file(after));
+        answer(&["diff", "--force", "--flame", &picture, &before, &after]);
+        std::fs::read_to_string(&picture).expect("a picture")
+    };
+    let svg = draw("equal");
+    assert_contains(&svg, "grey: it may be chance");
+    assert_eq!(coloured(&svg), [""; 0], "{svg}");
+    let svg = draw("slower");
+    assert!(coloured(&svg).contains(&"app::step"), "{svg}");
+    assert!(!coloured(&svg).contains(&"app::steady"), "{svg}");
 }

@@ -1,6 +1,6 @@
 //! `fdr slow`: a planted slow call is explained, with the lock that it waited for.
 
-use fdr_formats::notes::{Field, FieldValue, Form, Note, reason, thread_state};
+use fdr_formats::notes::{Field, FieldValue, Form, Note, reason, task_state, thread_state};
 
 use crate::common::{
     Folder, Item, answer, assert_contains, assert_documented, in_folder, info, json, thread,
@@ -156,6 +156,59 @@ fn slow_calls_have_arguments_of_their_path() {
     assert_eq!(all[1]["function"], "app::lock");
     assert_documented(&all[0]);
     assert_documented(event);
+}
+
+#[test]
+fn json_begins_with_what_the_text_begins_with() {
+    let folder = Folder::new("slow-first");
+    let trace = folder.file("t.fdr");
+    let task = |nth: u64| {
+        let elapsed = if nth == USUAL { 900_000 } else { 100 };
+        Note::Task {
+            task: nth + 1,
+            parent: 0,
+            by: 0,
+            name: 2,
+            state: task_state::FINISHED,
+            counted: 0,
+            elapsed,
+            busy: 10,
+            polls: 1,
+        }
+    };
+    let mut items = Vec::new();
+    for nth in 0..=USUAL {
+        let (start, took) = (nth * 1_000_000, if nth == USUAL { 900_000 } else { 100 });
+        items.push(Item::Call(start, 1));
+        items.push(Item::Call(start + took, -1));
+        items.push(Item::Note(start + took, task(nth)));
+    }
+    let info = info(&["app::handle", "app::task"]);
+    write_noted(&trace, &info, &[(thread(7, "worker"), items)]);
+    let place = |text: &str, words: &str| {
+        let found = text.find(words);
+        found.unwrap_or_else(|| panic!("{words}: {text}"))
+    };
+    let text = answer(&["slow", &trace]);
+    assert!(
+        place(&text, "app::task · task 41 ") < place(&text, "app::handle"),
+        "{text}"
+    );
+    let text = answer(&["slow", "--json", &trace]);
+    assert!(
+        place(&text, "\n  \"tasks\": [") < place(&text, "\n  \"calls\": ["),
+        "{text}"
+    );
+    let both = json(&["slow", "--json", &trace]);
+    let tasks = json(&["slow", "--json", "--tasks", &trace]);
+    assert_eq!(both["tasks"], tasks["tasks"]);
+    assert_eq!(tasks["tasks"][0]["id"], 41);
+    assert_eq!(tasks["is_whole_run"], false);
+    assert_documented(&tasks);
+    // The text has the calls alone.
+    for option in ["--calls", "--over=1us"] {
+        assert!(json(&["slow", "--json", option, &trace])["tasks"].is_null());
+    }
 }
 
 /// A janitor takes jobs in `app::recv`, and once waits there for 9 ms. `waits`: another thread waits meanwhile for a lock

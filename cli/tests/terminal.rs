@@ -40,7 +40,7 @@ pub(crate) fn on_terminal(columns: usize, variables: &[&str], words: &[&str]) ->
     stdout(&output).replace('\r', "")
 }
 
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.replace("\x1b[1m", "").replace("\x1b[0m", "")
 }
 

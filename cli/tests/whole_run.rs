@@ -4,10 +4,11 @@
 use std::fs;
 
 use crate::common::{
-    Folder, answer, assert_contains, assert_lacks, calls, fdr, functions, info, json, stderr,
-    stdout, thread, write,
+    Folder, Item, answer, assert_contains, assert_lacks, calls, event, fdr, functions, info, json,
+    stderr, stdout, task_note, thread, write, write_noted,
 };
 use fdr_formats::model::{Counts, FunctionTotals, Missing};
+use fdr_formats::notes::{Form, Note, reason, task_state, thread_state};
 use fdr_formats::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use serde_json::Value;
 
@@ -124,6 +125,154 @@ fn functions_without_room_have_their_records() {
     assert_contains(&text, "(functions without room): one row of all");
     let found = json(&["report", "--hist", "--json", &path, "app::leaf"]);
     assert_eq!(found["functions"][0]["calls"], 1);
+}
+
+/// One event and one wait.
+fn notes() -> Vec<Item<'static>> {
+    let wait = |state, waited| Note::ThreadState {
+        object: 77,
+        holder: 0,
+        name: 4,
+        state,
+        reason: reason::LOCK,
+        function: 0,
+        waited,
+    };
+    vec![
+        Item::Call(0, 1),
+        Item::Note(10, event(3, Form::Instant as u8, 0, &[])),
+        Item::Note(20, wait(thread_state::BLOCKED, 0)),
+        Item::Note(90, wait(thread_state::RUNNING, 70)),
+        Item::Call(100, -1),
+    ]
+}
+
+#[test]
+fn each_table_says_its_scope() {
+    let folder = Folder::new("whole-scope");
+    let path = folder.file("t.fdr");
+    let info = info(&["app::down", "app::leaf", "app::event", "queue"]);
+    let with_totals = |calls| Thread {
+        totals: vec![totals(1, calls, false)],
+        ..thread(7, "")
+    };
+    let captions = ["\nevents in the records of ", "\nwaits in the records of "];
+    write_noted(&path, &info, &[(with_totals(20), notes())]);
+    let text = answer(&["report", &path]);
+    assert_contains(&text, "\nfigures of the whole run (--window");
+    for caption in captions {
+        assert_contains(&text, caption);
+    }
+    assert_contains(&answer(&["slow", &path]), "slow in the records, 100 ns\n\n");
+    let scope = |words: &[&str], of: &str| {
+        let text = answer(&[words, &[&path]].concat());
+        assert_contains(&text, of);
+        for caption in captions {
+            assert_lacks(&text, caption);
+        }
+        // The tables are there all the same.
+        assert_contains(&text, "app::event");
+        assert_contains(&text, "queue (lock)");
+    };
+    scope(&["report", "--window"], "\nfigures of the records\n\n");
+    write_noted(&path, &info, &[(with_totals(1), notes())]);
+    let all = "\nfigures of the whole run: the records of all its calls are in the trace\n\n";
+    scope(&["report"], all);
+    let slow = "slow in the whole run, 100 ns: the records of all its calls are in the trace\n\n";
+    assert_contains(&answer(&["slow", &path]), slow);
+    write_noted(&path, &info, &[(thread(7, ""), notes())]);
+    scope(&["report"], "\nfigures of the records\n\n");
+}
+
+#[test]
+fn tasks_and_functions_have_one_scope() {
+    let folder = Folder::new("whole-tasks");
+    let path = folder.file("t.fdr");
+    let busy = format!("app::task{}", fdr_formats::tasks::BUSY);
+    let info = info(&["app::down", "app::leaf", "app::task", &busy]);
+    let has_totals = Thread {
+        totals: vec![totals(1, 20, false), totals(4, 30, false)],
+        ..thread(7, "")
+    };
+    let items = vec![
+        Item::Call(0, 1),
+        Item::Note(10, task_note(5, 0, 3, task_state::FINISHED)),
+        Item::Call(100, -1),
+    ];
+    write_noted(&path, &info, &[(has_totals.clone(), items.clone())]);
+    let whole = "\nfigures of the whole run (--window: ";
+    for words in [&["report"][..], &["report", "--tasks"]] {
+        assert_contains(&answer(&[words, &[&path]].concat()), whole);
+    }
+    // The totals of one thread are missing, so those of the others are not the whole run.
+    let other = Thread {
+        counts: Some(Counts {
+            recorded: 20,
+            readable: 2,
+            overwritten: 18,
+            ..Counts::default()
+        }),
+        ..thread(8, "")
+    };
+    let calls = vec![Item::Call(0, 1), Item::Call(50, -1)];
+    write_noted(&path, &info, &[(has_totals, items), (other, calls)]);
+    assert_contains(&answer(&["report", &path]), "\nfigures of the records\n");
+    let tasks = answer(&["report", "--tasks", &path]);
+    assert_contains(
+        &tasks,
+        "\nfigures of the tasks that have a note in the trace\n",
+    );
+    let overview = answer(&[&path]);
+    assert_contains(&overview, "\nfigures of the records\n");
+    assert_eq!(
+        json(&["report", "--tasks", "--json", &path])["is_whole_run"],
+        false
+    );
+}
+
+#[test]
+fn both_sides_of_a_comparison_have_one_scope() {
+    let folder = Folder::new("whole-diff");
+    let (whole, records) = (folder.file("whole.fdr"), folder.file("records.fdr"));
+    let edges = [(0, 1), (100, -1)];
+    trace(
+        &whole,
+        vec![totals(1, 20, false)],
+        &edges,
+        Missing::default(),
+    );
+    write(
+        &records,
+        &info(&["app::down"]),
+        &[(thread(7, ""), calls(&edges))],
+    );
+    for (sides, words, scope, calls) in [
+        (
+            [&whole, &whole],
+            "figures of the whole runs\n",
+            "whole_run",
+            20.0,
+        ),
+        (
+            [&whole, &records],
+            "figures of the records\n",
+            "records",
+            1.0,
+        ),
+        (
+            [&records, &whole],
+            "figures of the records\n",
+            "records",
+            1.0,
+        ),
+    ] {
+        assert!(answer(&["diff", sides[0], sides[1]]).starts_with(words));
+        let found = json(&["diff", "--json", sides[0], sides[1]]);
+        assert_eq!(found["scope"], scope);
+        for side in ["before", "after"] {
+            assert_eq!(found["functions"][0][side]["calls"], calls, "{found}");
+        }
+    }
 }
 
 #[test]

@@ -73,7 +73,7 @@ export function compare(host: Host, before: Report, after: Report, names: [strin
     const percent = by !== null && was ? `, ${by > 0 ? "+" : ""}${((by / was) * 100).toFixed(1)} %` : "";
     const sign = by !== null && by > 0 ? "+" : "";
     const title = by === null ? undefined : `${sign}${figure === "calls" ? count(by) : exact(by)}${percent}`;
-    return [cell(figure, was), cell(figure, value(pair.after, figure)), el("td", { class: by ? (by > 0 ? "more" : "less") : "soft", title }, by === null ? "-" : `${sign}${text(figure, by)}`)];
+    return [cell(figure, was), cell(figure, value(pair.after, figure)), el("td", { class: by ? undefined : "soft", title }, by === null ? "-" : `${sign}${text(figure, by)}`)];
   };
   const row = (pair: Pair): HTMLElement =>
     el("tr", { "data-compared": true },
@@ -81,7 +81,7 @@ export function compare(host: Host, before: Report, after: Report, names: [strin
       ...FIGURES.flatMap(([figure]) => cells(pair, figure)));
   return el(
     "table", { class: "compared" },
-    el("caption", {}, `before: ${clean(names[0])} · after: ${clean(names[1])} · ${scope ? `figures of ${scope} · ` : ""}functions are the same if their names are`),
+    el("caption", {}, `before: ${clean(names[0])} · after: ${clean(names[1])} · ${scope ? `figures of ${scope} · ` : ""}one run on each side: a change may be chance · functions are the same if their names are`),
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "name" }, "function"), ...FIGURES.flatMap(head))),
     el("tbody", {}, ...pairs.slice(0, MOST).map(row), pairs.length > MOST && el("tr", {}, el("td", { colspan: 13, class: "soft" }, `${pairs.length - MOST} more functions: fdr diff has them`))),
   );

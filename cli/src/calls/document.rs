@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fdr_formats::{FunctionId, Source};
 use foldhash::HashMap;
+use serde_json::Value;
 
 use super::findings::{Findings, explain, find};
 use super::json;
@@ -13,7 +14,7 @@ use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
 use crate::selection;
 
-/// The slow calls of a source: the document of `fdr slow --json`.
+/// The slow calls of a source: the document of `fdr slow --json`, without tasks.
 ///
 /// `is_whole`: nothing of the trace is left out.
 ///
@@ -31,8 +32,13 @@ pub(crate) fn of_source(
         source,
         &report,
     )?;
+    document(trace, source, &found)
+}
+
+fn document(trace: &Path, source: &dyn Source, found: &Findings) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
-    json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;
+    let file = trace.to_string_lossy();
+    json::write(&mut text, &file, source.info(), &Value::Null, found)?;
     Ok(text)
 }
 
@@ -58,7 +64,5 @@ pub(crate) fn of_call(
         is_chosen: true,
         has_waits: !report.waits.is_empty(),
     };
-    let mut text = Vec::new();
-    json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;
-    Ok(text)
+    document(trace, source, &found)
 }

@@ -24,11 +24,12 @@ use crate::report::names::{name_of, name_of_thread};
 use crate::report::states::InStates;
 use crate::symbols::CodeLocation;
 
-/// Writes all findings.
+/// Writes all findings. `tasks`: the slow tasks, which the text shows before the calls.
 pub(crate) fn write(
     out: &mut dyn Write,
     file: &str,
     info: &TraceInfo,
+    tasks: &Value,
     found: &Findings,
 ) -> anyhow::Result<()> {
     let calls = found.list.iter().map(|finding| call(info, found, finding));
@@ -36,6 +37,7 @@ pub(crate) fn write(
     let idle = found.idle.iter().map(|of| idle(info, of));
     let document = json!({
         "is_whole_run": found.is_whole_run,
+        "tasks": tasks,
         "calls": calls.collect::<Value>(),
         "calls_not_shown": hidden,
         "waits_for_work": idle.collect::<Value>(),

@@ -151,14 +151,8 @@ pub(crate) fn idle(info: &TraceInfo, found: &Findings) -> Option<String> {
 
 /// How much of the CPU time no traced call explains, and where it was, if that is much.
 pub(crate) fn cpu_time(info: &TraceInfo, found: &Findings) -> Option<String> {
-    let cpu = found.cpu_time.as_ref().filter(|cpu| cpu.is_notable())?;
-    let time = |ticks| ui::duration(info.clock.nanos(Ticks(ticks)).0);
-    let mut words = format!(
-        "of {} of CPU time, {} are in traced calls; {} in none",
-        time(cpu.running()),
-        time(cpu.in_calls()),
-        time(cpu.outside())
-    );
+    let mut words = cpu_time_in_short(info, found)?;
+    let cpu = found.cpu_time.as_ref()?;
     if let Some(thread) = cpu.with_most_outside() {
         words += &format!(", most of them in thread {}", thread_name(info, thread));
     }
@@ -169,8 +163,28 @@ pub(crate) fn cpu_time(info: &TraceInfo, found: &Findings) -> Option<String> {
     Some(words)
 }
 
+/// How much of the CPU time no traced call explains, if that is much.
+pub(crate) fn cpu_time_in_short(info: &TraceInfo, found: &Findings) -> Option<String> {
+    let cpu = found.cpu_time.as_ref().filter(|cpu| cpu.is_notable())?;
+    let time = |ticks| ui::duration(info.clock.nanos(Ticks(ticks)).0);
+    Some(format!(
+        "of {} of CPU time, {} are in traced calls; {} in none",
+        time(cpu.running()),
+        time(cpu.in_calls()),
+        time(cpu.outside())
+    ))
+}
+
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share.min(1.0))
+}
+
+/// Of what the usual values are.
+pub(crate) fn scope(is_whole_run: bool) -> &'static str {
+    match is_whole_run {
+        true => "of the whole run",
+        false => "in the trace",
+    }
 }
 
 /// The calls that have the same cause, if there are several.

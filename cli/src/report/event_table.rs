@@ -7,14 +7,22 @@ use super::table_style::TableStyle;
 use crate::columns::Columns;
 use crate::ui;
 
-/// Writes both tables, each below an empty line; nothing where there is neither.
-pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> anyhow::Result<()> {
+/// Writes both tables, each below an empty line and its heading; nothing where there is neither.
+pub(super) fn write(
+    out: &mut dyn Write,
+    rows: &EventRows,
+    look: TableStyle,
+    heading: &dyn Fn(&'static str) -> Option<String>,
+) -> anyhow::Result<()> {
     let time = |ns: u64| match look.timeless {
         true => "-".to_owned(),
         false => format!("+{}", ui::duration(ns)),
     };
     if !rows.events.is_empty() {
         writeln!(out)?;
+        if let Some(heading) = heading("events") {
+            writeln!(out, "{heading}")?;
+        }
         let columns = Columns {
             spare: &["threads", "rate"],
             ..look.columns(&["count", "rate", "last", "threads", "event"], 4)
@@ -39,6 +47,9 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
     }
     if !rows.counters.is_empty() {
         writeln!(out)?;
+        if let Some(heading) = heading("counters") {
+            writeln!(out, "{heading}")?;
+        }
         let columns = Columns {
             spare: &["min", "samples"],
             ..look.columns(&["samples", "min", "mean", "max", "last", "counter"], 5)

@@ -47,11 +47,6 @@ fn whole_run(report: &Report, notes: &mut Vec<String>) {
     notes.push(format!(
         "whole run: {counted}; p50, p90 and p99 are within 7 %"
     ));
-    if !report.events.is_empty() || !report.waits.rows.is_empty() {
-        notes.push(
-            "events, counters and waits: those of the records, in the tables below".to_owned(),
-        );
-    }
     notes.extend(shared_rows(report));
     let open = report.open.iter().map(|row| row.depth).sum::<u64>();
     if open > 0 {
@@ -176,7 +171,7 @@ fn left_out(report: &Report, notes: &mut Vec<String>) {
 }
 
 /// How many records there were, and how many of them are gone.
-fn records(report: &Report) -> Option<String> {
+pub(crate) fn records(report: &Report) -> Option<String> {
     let counts = report.counts()?;
     let damaged = !report.diagnostics.is_empty();
     let doubtful = trace::doubtful_counts(&counts, report.counted_records(), damaged);
@@ -235,8 +230,9 @@ fn damage(report: &Report, notes: &mut Vec<String>) {
     }
 }
 
-/// Of what the figures are. `None`: of the records, which may be a part of the run.
-pub(super) fn scope_in_words(report: &Report) -> Option<String> {
+/// Of what the figures are: of the whole run, or of the records, which may be a part of the run. All tables of a report
+/// are of that, unless their heading says otherwise.
+pub(crate) fn scope_in_words(report: &Report) -> String {
     let without = match report.dropped() {
         0 => String::new(),
         records => format!(
@@ -245,14 +241,26 @@ pub(super) fn scope_in_words(report: &Report) -> Option<String> {
         ),
     };
     match (report.is_whole, report.has_all) {
-        (true, _) => Some(format!(
-            "figures of the whole run{without} (--window: figures of the records)"
-        )),
-        (false, true) => Some(
-            "figures of the whole run: the records of all its calls are in the trace".to_owned(),
-        ),
-        (false, false) => None,
+        (true, _) => {
+            format!("figures of the whole run{without} (--window: figures of the records)")
+        }
+        (false, true) => {
+            "figures of the whole run: the records of all its calls are in the trace".to_owned()
+        }
+        (false, false) => "figures of the records".to_owned(),
     }
+}
+
+/// The heading of a table that is of the records, below figures of the whole run. `None`: it is of the same as the
+/// figures.
+pub(crate) fn heading_of_records(report: &Report, what: &str) -> Option<String> {
+    let time = match report.timeless {
+        true => String::new(),
+        false => format!(" of {}", ui::duration(report.duration_ns)),
+    };
+    report
+        .is_whole
+        .then(|| format!("{what} in the records{time}:"))
 }
 
 /// The remarks about three kinds of rows: those that stand for several functions, those whose figures come from the
@@ -311,14 +319,17 @@ fn states_in_words(report: &Report) -> Vec<String> {
         .iter()
         .filter_map(|thread| thread.states.spent);
     let spent = spent.fold(InStates::default(), |sum, more| all(sum, &more));
+    let (while_recorded, of_records) = match report.is_whole {
+        true => (
+            ", the time of the records",
+            ", of the calls whose records are in the trace",
+        ),
+        false => ("", ""),
+    };
     if spent.known_ns() > 0 {
-        let words = in_words(&spent);
+        let words = in_words(&spent, while_recorded);
         notes.push(format!("states: all threads together {words}"));
     }
-    let of_records = match report.is_whole {
-        true => ", of the calls whose records are in the trace",
-        false => "",
-    };
     if report.has_states() {
         let own = report.rows.iter().filter_map(|row| row.states);
         let own = own.fold(InStates::default(), |sum, more| all(sum, &more.own));
@@ -355,15 +366,15 @@ fn states_in_words(report: &Report) -> Vec<String> {
     notes
 }
 
-/// `ran 12.0 %, were preempted 0.1 % and waited 87.9 % of 3.2 s`.
-fn in_words(spent: &InStates) -> String {
+/// `ran 12.0 %, were preempted 0.1 % and waited 87.9 % of 3.2 s`, and which time that is.
+fn in_words(spent: &InStates, which: &str) -> String {
     let share = |ns| percent(spent.share(ns).unwrap_or(0.0));
     let unknown_part = match spent.unknown_ns {
         0 => String::new(),
         unknown => format!("; nothing is known of {}", ui::duration(unknown)),
     };
     format!(
-        "ran {}, were preempted {} and waited {} of {}{unknown_part}",
+        "ran {}, were preempted {} and waited {} of {}{which}{unknown_part}",
         share(spent.running_ns),
         share(spent.preempted_ns),
         share(spent.waiting_ns),

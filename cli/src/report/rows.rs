@@ -270,12 +270,17 @@ impl Report {
             .any(|thread| thread.states.spent.is_some())
     }
 
+    /// Whether the trace has the figures of the whole run, and the records of each call that they count.
+    pub(crate) fn has_all_records(&self) -> bool {
+        self.whole.as_ref().is_some_and(|whole| whole.is_in_records)
+    }
+
     /// Shows the figures of the whole run instead of those of the records. Does nothing if the trace has none.
     ///
     /// # Errors
     /// Where the rows take too much memory.
     pub(crate) fn show_whole(&mut self, info: &TraceInfo, selection: &Selection) -> io::Result<()> {
-        if self.whole.as_ref().is_some_and(|whole| whole.is_in_records) {
+        if self.has_all_records() {
             self.has_all = true;
             return Ok(());
         }

@@ -8,7 +8,7 @@ use fdr_formats::identity::Part;
 
 use super::event_table;
 use super::function_rows::Row;
-use super::notes::{notes, scope_in_words};
+use super::notes::{heading_of_records, notes, scope_in_words};
 use super::rows::{OpenRow, Report, ThreadRow};
 use super::states::{InStates, RowStates, percent, thread_facts};
 use super::table_style::{TableStyle, when};
@@ -89,8 +89,19 @@ fn facts(look: TableStyle, text: String) -> String {
     }
 }
 
+/// Writes the head and the rows of the functions' table. Returns a note on what all names lack.
+pub(crate) fn write_function_rows(
+    out: &mut dyn Write,
+    report: &Report,
+    look: TableStyle,
+) -> anyhow::Result<Option<String>> {
+    let fit = TableLayout::new(report, look);
+    write_rows(out, &report.rows, report.self_ns, look, &fit)?;
+    Ok(fit.prefix_note(look.columns))
+}
+
 /// Writes what the trace is of, and what ended it.
-pub(crate) fn write_head(
+fn write_head(
     out: &mut dyn Write,
     info: &TraceInfo,
     report: &Report,
@@ -112,19 +123,13 @@ pub(crate) fn write_head(
     if let Some(line) = wait_table::open_in_words(info, &report.waits.open, look.ends_early) {
         writeln!(out, "{}", fitting(line))?;
     }
-    if let Some(line) = scope_in_words(report) {
-        writeln!(out, "{}", fitting(line))?;
-    }
+    writeln!(out, "{}", fitting(scope_in_words(report)))?;
     Ok(())
 }
 
 /// Writes the tables, and notes on what they leave out.
-pub(crate) fn write_figures(
-    out: &mut dyn Write,
-    report: &Report,
-    look: TableStyle,
-) -> anyhow::Result<()> {
-    let fitting = |text| fitting(look, text);
+fn write_figures(out: &mut dyn Write, report: &Report, look: TableStyle) -> anyhow::Result<()> {
+    let fitting = |text: String| fitting(look, text);
     let facts = |text| facts(look, text);
     let fit = TableLayout::new(report, look);
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
@@ -142,13 +147,21 @@ pub(crate) fn write_figures(
     for note in lines {
         writeln!(out, "{}", fitting(note))?;
     }
-    event_table::write(out, &report.events, look)?;
-    wait_table::write(out, &report.waits, look)
+    let heading = |what| heading_of_records(report, what).map(fitting);
+    event_table::write(out, &report.events, look, &heading)?;
+    wait_table::write(out, &report.waits, look, heading("waits"))
 }
 
 fn headline(info: &TraceInfo, report: &Report) -> String {
     let mut parts = Vec::from_iter(trace::program(info));
     parts.push(ui::clean(&info.format).into_owned());
+    parts.push(size_in_words(report));
+    parts.join(" · ")
+}
+
+/// How much a trace holds: its time, threads and records.
+pub(crate) fn size_in_words(report: &Report) -> String {
+    let mut parts = Vec::new();
     if !report.timeless {
         let of_records = if report.is_whole { "records of " } else { "" };
         parts.push(of_records.to_owned() + &ui::duration(report.duration_ns));
@@ -439,11 +452,7 @@ impl TableLayout {
 
     /// What a reader must know of that.
     fn notes(&self, columns: Option<usize>) -> Vec<String> {
-        let mut notes = Vec::new();
-        if !self.prefix.is_empty() {
-            let prefix = ui::shorten(&self.prefix, most_of_a_name(columns));
-            notes.push(format!("all names begin with {prefix}, which is left out"));
-        }
+        let mut notes = Vec::from_iter(self.prefix_note(columns));
         if !self.left_out.is_empty() && self.has_rows {
             let names = HEAD.map(|name| self.left_out.contains(&name).then_some(name));
             let names: Vec<&str> = names.into_iter().flatten().collect();
@@ -453,6 +462,11 @@ impl TableLayout {
             ));
         }
         notes
+    }
+
+    fn prefix_note(&self, columns: Option<usize>) -> Option<String> {
+        let prefix = ui::shorten(&self.prefix, most_of_a_name(columns));
+        (!prefix.is_empty()).then(|| format!("all names begin with {prefix}, which is left out"))
     }
 
     /// Of something for every column, that for the columns that are shown.

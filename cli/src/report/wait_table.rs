@@ -13,12 +13,20 @@ use crate::{trace, ui};
 /// The most functions of holders in a row, and the most threads that are named as waiting.
 const MAX_NAMES: usize = 3;
 
-/// Writes the table below an empty line; nothing where no thread waited.
-pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: TableStyle) -> anyhow::Result<()> {
+/// Writes the table below an empty line and its heading; nothing where no thread waited.
+pub(super) fn write(
+    out: &mut dyn Write,
+    waits: &WaitRows,
+    look: TableStyle,
+    heading: Option<String>,
+) -> anyhow::Result<()> {
     if waits.rows.is_empty() {
         return Ok(());
     }
     writeln!(out)?;
+    if let Some(heading) = heading {
+        writeln!(out, "{heading}")?;
+    }
     let head = [
         "waits",
         "total",
@@ -52,6 +60,21 @@ pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: TableStyle) -> 
         writeln!(out, "{hidden} not shown (--limit)")?;
     }
     Ok(())
+}
+
+/// `1.200 s in 40 waits for queue (lock), holder in app::flush 80 %, not known 20 %`.
+pub(crate) fn in_short(row: &WaitRow) -> String {
+    let mut words = format!(
+        "{} in {} for {} ({})",
+        ui::duration(row.total_ns),
+        ui::things(row.waits, "wait"),
+        ui::clean(&row.name),
+        ui::clean(&row.reason)
+    );
+    if !row.holders.is_empty() {
+        words += &format!(", holder in {}", holders(row));
+    }
+    words
 }
 
 /// `app::flush 80 %, app::load 15 %, not known 5 %`.
@@ -96,7 +119,7 @@ fn thread(id: u64, name: &str) -> String {
 }
 
 /// Which threads waited when the trace was written, in a line; `None`: there are none.
-pub(super) fn open_in_words(
+pub(crate) fn open_in_words(
     info: &TraceInfo,
     open: &[OpenWait],
     ends_early: bool,

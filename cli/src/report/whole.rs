@@ -82,8 +82,7 @@ impl WholeRunFigures {
         records: &BTreeMap<FunctionId, Box<Stats>>,
         selection: &Selection,
     ) -> io::Result<Option<WholeRunFigures>> {
-        let has = info.threads.iter().any(|thread| !thread.totals.is_empty());
-        if !has || info.threads.iter().any(lacks_totals) {
+        if !has_figures(info) {
             return Ok(None);
         }
         let threads = info.threads.iter().flat_map(|thread| &thread.totals);
@@ -162,6 +161,12 @@ pub(crate) fn called(info: &TraceInfo) -> Vec<String> {
     let all = threads.chain(&info.missing_totals);
     let ids: BTreeSet<FunctionId> = all.map(|totals| totals.function).collect();
     ids.into_iter().map(|id| name_of(info, id)).collect()
+}
+
+/// Whether the trace has the figures of the whole run for each thread.
+pub(crate) fn has_figures(info: &TraceInfo) -> bool {
+    let has = info.threads.iter().any(|thread| !thread.totals.is_empty());
+    has && !info.threads.iter().any(lacks_totals)
 }
 
 /// Whether a thread had calls that ended, and no totals.

@@ -256,7 +256,7 @@ impl Pass for TasksPass {
             _ => return,
         };
         if function == frame.function.0 {
-            frame.said.arguments.take(kind, body);
+            frame.said.arguments.take(time, kind, body);
         }
     }
 }

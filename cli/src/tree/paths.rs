@@ -17,6 +17,8 @@ pub(crate) struct Path {
     pub(crate) own: [u64; 2],
     /// The same times, with those of all paths below it.
     pub(crate) total: [u64; 2],
+    /// It is shown that the time of both sides differs, and not by chance.
+    pub(crate) differs: bool,
 }
 
 /// All paths, callers before those that they call.
@@ -65,6 +67,21 @@ impl Paths {
         {
             *sum = sum.saturating_add(own);
         }
+    }
+
+    /// What each path took by itself on a side, in all runs so far.
+    pub(crate) fn own_times(&self, side: usize) -> Vec<u64> {
+        self.nodes.iter().map(|path| path.own[side]).collect()
+    }
+
+    /// These own times, with those of all paths below each.
+    pub(crate) fn totals(&self, own: &[u64]) -> Vec<u64> {
+        let mut totals = own.to_owned();
+        for place in (1..totals.len()).rev() {
+            let caller = self.nodes[place].caller;
+            totals[caller] = totals[caller].saturating_add(totals[place]);
+        }
+        totals
     }
 
     /// Divides the sums of each side by its number of runs. Then adds to each path the sums of all paths below it.

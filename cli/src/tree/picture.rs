@@ -13,8 +13,6 @@ const HEAD: f64 = 56.0;
 const FOOT: f64 = 28.0;
 /// Frames that are narrower are left out.
 const MIN_WIDTH: f64 = 0.3;
-/// A path is coloured if its change is at least this part of the total.
-const NOTABLE: f64 = 0.001;
 /// The colour of a box that is no function.
 const GREY: &str = "#d4d4d4";
 
@@ -101,7 +99,7 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
         let (node, place) = (&paths.nodes[path], places[path]);
         // As in the lanes of fdr view: what a path calls is below it.
         let y = HEAD + FRAME * place.depth as f64;
-        frame(out, node, place, y, all, words)?;
+        frame(out, node, place, y, words)?;
     }
     let mut foot = "click a frame to zoom in, the top one to zoom out".to_owned();
     if left_out > 0 {
@@ -126,7 +124,6 @@ fn frame(
     node: &Path,
     place: PathRectangle,
     y: f64,
-    all: [u64; 2],
     words: &Words<'_>,
 ) -> anyhow::Result<()> {
     let room = WIDTH - 2.0 * EDGE;
@@ -146,7 +143,7 @@ fn frame(
         ));
     }
     let fill = match (words.is_change, name.starts_with('[') || place.depth == 0) {
-        (true, _) => colour_of_change(before, after, all),
+        (true, _) => colour_of_change(node),
         (false, true) => GREY.to_owned(),
         (false, false) => svg::colour(svg::module(name), name),
     };
@@ -181,12 +178,12 @@ fn change(before: u64, after: u64) -> String {
     }
 }
 
-/// Red: more than before; blue: less. The stronger, the larger the part of the path that changed.
-fn colour_of_change(before: u64, after: u64, all: [u64; 2]) -> String {
-    let (before, after) = (before as f64, after as f64);
+/// Red: more than before; blue: less. The stronger, the larger the part of the path that changed. Grey: the change may be
+/// chance.
+fn colour_of_change(node: &Path) -> String {
+    let [before, after] = node.total.map(|total| total as f64);
     let part = (after - before) / before.max(after).max(1.0);
-    let of_all = (after - before).abs() / all[0].max(all[1]).max(1) as f64;
-    if of_all < NOTABLE {
+    if !node.differs {
         return "hsl(0,0%,93%)".to_owned();
     }
     let light = 93.0 - 38.0 * part.abs().min(1.0).sqrt();
@@ -256,19 +253,25 @@ mod tests {
 
     #[test]
     fn changes_are_red_for_more_blue_for_less() {
-        let paths = paths(&[
+        let mut paths = paths(&[
             (&["a"], 100, 200),
             (&["b"], 200, 100),
             (&["c"], 100, 100),
             (&["d"], 0, 50),
             (&["gone"], 50, 0),
+            (&["e"], 50, 60),
         ]);
+        for path in paths.nodes.iter_mut().filter(|path| path.name != "e") {
+            path.differs = path.total[0] != path.total[1];
+        }
         let picture = picture(&paths, true);
         for (title, hue) in [
-            ("a · 200 ns · 44.44 % · before 100 ns · +100.0 %", "hsl(8,"),
-            ("b · 100 ns · 22.22 % · before 200 ns · -50.0 %", "hsl(214,"),
-            ("c · 100 ns · 22.22 % · before 100 ns · +0.0 %", "hsl(0,0%"),
-            ("d · 50 ns · 11.11 % · before 0 ns · new", "hsl(8,"),
+            ("a · 200 ns · 39.22 % · before 100 ns · +100.0 %", "hsl(8,"),
+            ("b · 100 ns · 19.61 % · before 200 ns · -50.0 %", "hsl(214,"),
+            ("c · 100 ns · 19.61 % · before 100 ns · +0.0 %", "hsl(0,0%"),
+            ("d · 50 ns · 9.80 % · before 0 ns · new", "hsl(8,"),
+            // It may be chance.
+            ("e · 60 ns · 11.76 % · before 50 ns · +20.0 %", "hsl(0,0%"),
         ] {
             let frame = picture.lines().find(|line| line.contains(title));
             let frame = frame.unwrap_or_else(|| panic!("{title}: {picture}"));

@@ -99,6 +99,18 @@ fn short_facts_stay_in_one_line() {
 fn lines_break_between_words() {
     assert_eq!(wrap("one two three", 80, 2), "one two three");
     assert_eq!(wrap("one two three", 8, 2), "one two\n  three");
+    // A number stays beside its unit.
+    for (text, wrapped) in [
+        ("of it 20 % in", "of it\n  20 %\n  in"),
+        ("took 8.900 µs.", "took\n  8.900 µs."),
+        ("about 3 spans", "about 3\n  spans"),
+        ("a  b 7 ms", "a  b\n  7 ms"),
+        ("ends in 12", "ends in\n  12"),
+    ] {
+        assert_eq!(wrap(text, 7, 2), wrapped);
+    }
+    assert_eq!(super::cut("* task 7 polled", 8), "* task …");
+    assert_eq!(super::cut("* task 7", 8), "* task 7");
     assert_eq!(
         wrap("a_word_that_is_long b", 5, 2),
         "a_word_that_is_long\n  b"

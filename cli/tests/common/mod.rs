@@ -288,6 +288,7 @@ pub(crate) fn write_thread(path: &str, info: &TraceInfo, edges: &[(u64, i64)]) {
 }
 
 /// What stands in a thread.
+#[derive(Clone)]
 pub(crate) enum Item<'a> {
     Call(u64, i64),
     Note(u64, Note<'a>),

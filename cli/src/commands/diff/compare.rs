@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use serde::Serialize;
 
 use super::moderated::{self, LEVEL, Pair};
-use super::runs::{Figures, Run};
+use super::runs::{Figures, Run, Scope};
 
 /// A function with less of the self time on both sides is not tested: it would only make the test weaker for others.
-const MIN_SHARE: f64 = 0.001;
+pub(super) const MIN_SHARE: f64 = 0.001;
 
 /// What is shown of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -67,6 +67,8 @@ impl Line {
 /// The comparison of two sides.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Comparison {
+    /// Of what the figures are.
+    pub(super) scope: Scope,
     /// Runs on each side.
     pub(super) runs: (usize, usize),
     /// Functions that were tested.
@@ -124,7 +126,7 @@ pub(super) fn compare(before: &[Run], after: &[Run]) -> Comparison {
         });
     }
     let pairs: Vec<Pair> = tests.iter().map(|(_, pair)| pair.clone()).collect();
-    for ((at, _), chance) in tests.iter().zip(moderated::adjusted(&pairs)) {
+    for ((at, _), chance) in tests.iter().zip(moderated::adjusted(&pairs, &pairs)) {
         let line = &mut lines[*at];
         line.chance = Some(chance);
         line.verdict = match line.change {
@@ -138,6 +140,7 @@ pub(super) fn compare(before: &[Run], after: &[Run]) -> Comparison {
         weights.then_with(|| one.name.cmp(&other.name))
     });
     Comparison {
+        scope: Scope::Records,
         runs: (before.len(), after.len()),
         tested: tests.len(),
         lines,

@@ -15,6 +15,7 @@ pub(super) fn write(
     limit: Option<NonZeroUsize>,
 ) -> anyhow::Result<()> {
     let document = json!({
+        "scope": comparison.scope,
         "runs_before": comparison.runs.0,
         "runs_after": comparison.runs.1,
         "tested": comparison.tested,

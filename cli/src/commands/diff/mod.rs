@@ -22,7 +22,8 @@ use crate::ui;
 
 const HELP: &str = "\
 BEFORE and AFTER are a trace each, or a folder with the traces of several runs.
-The figures are means over the runs of a side.
+The figures are means over the runs of a side. They are of the whole runs if
+each trace has these figures, and else of the records.
 
 Columns:
   calls    in a run
@@ -42,7 +43,9 @@ A function is the same on both sides if its name is. A function that moved to
 another module is the same if only one function on each side has that name.
 
 --flame draws the flame graph of what changed: a frame is as wide as the time
-after. It is red for more than before, blue for less.
+after. It is red for more than before, blue for less, and grey if the change may
+be chance, by the same test of the times of a run. With one run on a side,
+nothing is coloured.
 
 Examples:
   fdr diff old.fdr new.fdr                 the figures of two runs
@@ -96,7 +99,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
              with several traces"
         );
     }
-    let comparison = compare(&before, &after);
+    let ([before, after], scope) = runs::in_one_scope([before, after]);
+    let comparison = Comparison {
+        scope,
+        ..compare(&before, &after)
+    };
     let over = options
         .fail_over
         .map_or_else(Vec::new, |share| slower(&comparison, share));

@@ -99,8 +99,8 @@ fn prior(pairs: &[Pair]) -> (f64, f64) {
 }
 
 /// For each function, the chance that two equal sides differ at least as much as these two.
-fn chances(pairs: &[Pair]) -> Vec<f64> {
-    let (common, freedom) = prior(pairs);
+fn chances(pairs: &[Pair], common: &[Pair]) -> Vec<f64> {
+    let (common, freedom) = prior(common);
     let chance = |pair: &Pair| {
         let own = pair.freedom();
         let variance = (freedom * common + own * pair.variance()) / (freedom + own);
@@ -116,9 +116,10 @@ fn chances(pairs: &[Pair]) -> Vec<f64> {
 }
 
 /// For each function: if we name it and all functions that differ more clearly, the chance that any of these names is a
-/// false alarm. If the chance is at most [`LEVEL`], the function differs.
-pub(super) fn adjusted(pairs: &[Pair]) -> Vec<f64> {
-    let chances = chances(pairs);
+/// false alarm. If the chance is at most [`LEVEL`], the function differs. `common`: the pairs whose spread is taken into
+/// account. They must not depend on each other.
+pub(super) fn adjusted(pairs: &[Pair], common: &[Pair]) -> Vec<f64> {
+    let chances = chances(pairs, common);
     let mut order: Vec<usize> = (0..chances.len()).collect();
     order.sort_by(|&one, &other| chances[one].total_cmp(&chances[other]));
     let mut adjusted = vec![1.0; chances.len()];
@@ -173,7 +174,7 @@ mod tests {
     }
 
     fn named(pairs: &[Pair]) -> Vec<usize> {
-        let adjusted = adjusted(pairs).into_iter().enumerate();
+        let adjusted = adjusted(pairs, pairs).into_iter().enumerate();
         adjusted
             .filter(|(_, chance)| *chance <= LEVEL)
             .map(|(at, _)| at)

@@ -3,11 +3,21 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
+
 use crate::input;
 use crate::report::function_rows::Row;
 use crate::report::rows::Report;
 use crate::selection::{Filtering, Selection};
 use crate::{memory, ui};
+
+/// Of what all figures of a comparison are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Scope {
+    WholeRun,
+    Records,
+}
 
 /// What one run says of a function. Times are ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -22,11 +32,32 @@ pub(super) struct Figures {
 /// The functions of a run, by name.
 pub(super) type Run = BTreeMap<String, Figures>;
 
+/// A trace: the figures of its records, and those of its whole run, if it has them.
+pub(super) struct Scopes {
+    records: Run,
+    whole: Option<Run>,
+}
+
+/// The runs of both sides with figures of the same scope: of the whole runs if each trace has them, else of the records.
+/// A difference between a whole run and the records of another one would say nothing.
+pub(super) fn in_one_scope(sides: [Vec<Scopes>; 2]) -> ([Vec<Run>; 2], Scope) {
+    let mut all = sides.iter().flatten();
+    let scope = match all.all(|trace| trace.whole.is_some()) {
+        true => Scope::WholeRun,
+        false => Scope::Records,
+    };
+    let run = |trace: Scopes| match (scope, trace.whole) {
+        (Scope::WholeRun, Some(whole)) => whole,
+        _ => trace.records,
+    };
+    (sides.map(|side| side.into_iter().map(run).collect()), scope)
+}
+
 /// The traces of one side: those of a folder, or one.
 ///
 /// # Errors
 /// If one of them can't be read, because a comparison without that trace would have another result.
-pub(super) fn read(path: &Path, selection: &Selection) -> anyhow::Result<Vec<Run>> {
+pub(super) fn read(path: &Path, selection: &Selection) -> anyhow::Result<Vec<Scopes>> {
     let traces: Vec<PathBuf> = input::traces(path)?;
     if traces.is_empty() {
         anyhow::bail!("{}: a folder without traces", ui::path(path));
@@ -35,22 +66,24 @@ pub(super) fn read(path: &Path, selection: &Selection) -> anyhow::Result<Vec<Run
     traces.iter().map(|trace| run(trace, selection)).collect()
 }
 
-fn run(trace: &Path, selection: &Selection) -> anyhow::Result<Run> {
+fn run(trace: &Path, selection: &Selection) -> anyhow::Result<Scopes> {
     let source = selection.open(trace, Filtering::Shown)?;
     let report = Report::of_all(trace, &*source)?;
-    let rows = match report.whole {
-        Some(whole) if selection.is_of_whole_trace() => whole.rows,
-        _ => report.rows,
-    };
     let filter = selection.filter();
-    let rows = rows
-        .into_iter()
-        .filter(|row| filter.is_none_or(|filter| filter.matches(&row.name)));
-    let mut run = Run::new();
-    for row in rows.filter(|row| !row.untimed && row.calls > 0) {
-        add(&mut run, row);
-    }
-    Ok(run)
+    let run = |rows: Vec<Row>| {
+        let is_shown = |row: &Row| filter.is_none_or(|filter| filter.matches(&row.name));
+        let timed = |row: &Row| !row.untimed && row.calls > 0;
+        let mut run = Run::new();
+        let rows = rows.into_iter();
+        rows.filter(|row| is_shown(row) && timed(row))
+            .for_each(|row| add(&mut run, row));
+        run
+    };
+    let whole = report.whole.filter(|_| selection.is_of_whole_trace());
+    Ok(Scopes {
+        records: run(report.rows),
+        whole: whole.map(|whole| run(whole.rows)),
+    })
 }
 
 /// Copies of a function, as of several plug-ins, have one name.

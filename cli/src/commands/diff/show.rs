@@ -4,6 +4,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 
 use super::compare::{Comparison, Line, Side, Verdict};
+use super::runs::Scope;
 use crate::columns::Columns;
 use crate::ui;
 
@@ -76,6 +77,14 @@ pub(super) fn shown_lines(comparison: &Comparison, limit: Option<NonZeroUsize>) 
     &comparison.lines[..comparison.lines.len().min(most)]
 }
 
+/// Of what the figures are.
+fn scope_in_words(comparison: &Comparison) -> &'static str {
+    match comparison.scope {
+        Scope::WholeRun => "figures of the whole runs",
+        Scope::Records => "figures of the records",
+    }
+}
+
 /// What the comparison shows, in words.
 fn summary(comparison: &Comparison) -> String {
     let (before, after) = comparison.runs;
@@ -120,6 +129,7 @@ pub(super) fn table(
     comparison: &Comparison,
     limit: Option<NonZeroUsize>,
 ) -> anyhow::Result<()> {
+    writeln!(out, "{}\n", scope_in_words(comparison))?;
     let columns = Columns {
         text: 24,
         spare: &SPARE,
@@ -139,6 +149,7 @@ pub(super) fn markdown(
     comparison: &Comparison,
     limit: Option<NonZeroUsize>,
 ) -> anyhow::Result<()> {
+    writeln!(out, "{}:\n", scope_in_words(comparison))?;
     writeln!(out, "| {} |", HEAD.join(" | "))?;
     writeln!(out, "|{}{}", " ---: |".repeat(9), " --- |".repeat(2))?;
     for line in shown_lines(comparison, limit) {

@@ -200,10 +200,11 @@ impl LinePrinter<'_> {
         let indent = (line.depth() * INDENT).min(room / 2);
         let left = room - indent;
         let text = match line {
-            Line::Call(_) => ui::last_parts(text, left),
-            Line::Note(..) => text,
+            Line::Call(_) => ui::shorten(ui::last_parts(text, left), left),
+            // A note begins with what it is.
+            Line::Note(..) => ui::cut(text, left),
         };
-        format!("{}{}", " ".repeat(indent), ui::shorten(text, left))
+        format!("{}{text}", " ".repeat(indent))
     }
 
     /// The duration, the text, and the remarks behind the text.

@@ -39,7 +39,7 @@ impl Scrubbed {
             "{} replaced{kept}, {} and {} left out",
             ui::things(self.rule.replaced.len() as u64, "name"),
             ui::things(read(&self.rule.events), "event"),
-            ui::things(read(&self.rule.arguments), "note of arguments"),
+            ui::count_of(read(&self.rule.arguments), "notes of arguments"),
         )
     }
 }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use fdr_formats::Source;
 use fdr_formats::registry;
+use serde_json::Value;
 
 use super::{Series, Status, Traces};
 use crate::calls::findings::find;
@@ -191,6 +192,7 @@ fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<S
     let info = source.info();
     let query = options.query(&chosen);
     let report = Report::of_all(trace, source)?;
+    let scope = scope_in_words(&report, query.may_be_whole);
     if options.tasks {
         let by = options.by.as_deref();
         let found = tasks::find(&query, by, trace, source, &report)?;
@@ -200,13 +202,13 @@ fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<S
                 return tasks::show::write_json(out, &file, info, &found, by);
             }
             out.write_all(series.heading(trace).as_bytes())?;
+            writeln!(out, "{}\n", ui::paragraph(&scope, 2))?;
             tasks::show::write(out, info, &found, by)
         })?;
         return Ok(Status::Done);
     }
     let found = find(&query, trace, source, &report)?;
-    // JSON has the calls, and with --tasks the tasks.
-    let tasks = match query.is_of_causes() && !options.json && report.has_tasks() {
+    let tasks = match query.is_of_causes() && report.has_tasks() {
         true => {
             let shown = options.limit.map_or(DEFAULT_CALLS, NonZeroUsize::get);
             let query = Query::of_tasks(shown, query.may_be_whole);
@@ -216,9 +218,12 @@ fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<S
     };
     ui::print(|out| {
         if options.json {
-            return json::write(out, &trace.to_string_lossy(), info, &found);
+            let tasks = tasks.as_ref();
+            let tasks = tasks.map_or(Value::Null, |found| tasks::show::json_of_tasks(info, found));
+            return json::write(out, &trace.to_string_lossy(), info, &tasks, &found);
         }
         out.write_all(series.heading(trace).as_bytes())?;
+        writeln!(out, "{}\n", ui::paragraph(&scope, 2))?;
         if let Some(tasks) = &tasks {
             writeln!(out, "tasks (--tasks)\n")?;
             tasks::show::write(out, info, tasks, None)?;
@@ -233,6 +238,17 @@ fn one(options: &Options, trace: &Path, series: &mut Series) -> anyhow::Result<S
         }
     }
     Ok(Status::Done)
+}
+
+/// Which calls and tasks are looked at.
+fn scope_in_words(report: &Report, may_be_whole: bool) -> String {
+    let time = ui::duration(report.duration_ns);
+    match may_be_whole && report.has_all_records() {
+        true => {
+            format!("slow in the whole run, {time}: the records of all its calls are in the trace")
+        }
+        false => format!("slow in the records, {time}"),
+    }
 }
 
 /// Writes the stretch of a call as a trace.

@@ -12,7 +12,7 @@ use crate::calls::findings::Findings;
 use crate::calls::query::ENOUGH_CALLS;
 use crate::calls::samples::Samples;
 use crate::calls::states::CallStates;
-use crate::calls::words::{cpu_time, idle, percent, same_cause, sentence};
+use crate::calls::words::{cpu_time, idle, percent, same_cause, scope, sentence};
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
@@ -181,11 +181,7 @@ fn headline(info: &TraceInfo, found: &Findings, at: usize, finding: &Finding) ->
 /// How long calls of the function usually take.
 fn usual_in_words(found: &Findings, finding: &Finding) -> String {
     let usual = &finding.usual;
-    let which = if found.is_whole_run {
-        "of the whole run"
-    } else {
-        "in the trace"
-    };
+    let which = scope(found.is_whole_run);
     let mut words = format!(
         "usual {} (p50 of {} {which}), p99 {}",
         ui::duration(usual.p50),

@@ -18,6 +18,7 @@ use crate::memory;
 use crate::report::names::{name_of, place_of};
 use crate::report::query::Key;
 use crate::report::task_totals::all_totals;
+use crate::report::whole;
 
 /// The tasks of one function, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -130,7 +131,7 @@ impl Tasks {
         options: &TableOptions<'_>,
     ) -> io::Result<Tasks> {
         let mut sums: BTreeMap<(String, Option<String>), Sums> = BTreeMap::new();
-        let is_whole = options.whole && !options.by && has_totals(info);
+        let is_whole = options.whole && !options.by && whole::has_figures(info);
         if is_whole {
             add_totals(info, &mut sums);
         }
@@ -176,10 +177,6 @@ impl Tasks {
             open,
         })
     }
-}
-
-fn has_totals(info: &TraceInfo) -> bool {
-    info.threads.iter().any(|thread| !thread.totals.is_empty())
 }
 
 fn add_totals(info: &TraceInfo, sums: &mut BTreeMap<(String, Option<String>), Sums>) {

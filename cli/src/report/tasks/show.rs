@@ -37,6 +37,9 @@ const SPARE: [&str; 7] = [
     "waiting",
 ];
 
+/// The characters of a function's name that are worth more than another column.
+const NAME: usize = 24;
+
 /// The most unfinished tasks that are named, and the most functions of tasks that were never polled.
 const MAX_OPEN_TASKS: usize = 3;
 
@@ -54,35 +57,41 @@ pub(crate) fn write(
         "{}",
         ui::paragraph(&format!("{program} · {format}"), 2)
     )?;
+    let scope = match tasks.is_whole {
+        true => "figures of the whole run (--window: figures of the tasks that have a note)",
+        false => "figures of the tasks that have a note in the trace",
+    };
+    writeln!(out, "{}", ui::paragraph(scope, 2))?;
     if let Some(line) = open_in_words(&tasks.open) {
         writeln!(out, "{}", ui::paragraph(&line, 2))?;
     }
     writeln!(out)?;
-    write_table(out, tasks, by)
-}
-
-/// Text in the width of the terminal.
-/// Writes the table, and notes on what it leaves out.
-pub(crate) fn write_table(
-    out: &mut dyn Write,
-    tasks: &Tasks,
-    by: Option<&str>,
-) -> anyhow::Result<()> {
     let by = by.map(|by| ui::clean(by).into_owned());
-    let head: Vec<&str> = HEAD
-        .into_iter()
-        .chain(["function"])
-        .chain(by.as_deref())
-        .collect();
-    let columns = Columns {
-        spare: &SPARE,
-        ..Columns::new(&head, HEAD.len())
-    };
-    columns.write_with_note(out, || tasks.rows.iter().map(cells))?;
+    let head = head(by.as_deref());
+    columns(&head).write_with_note(out, || tasks.rows.iter().map(cells))?;
     for note in notes(tasks) {
         writeln!(out, "{}", ui::paragraph(&note, 2))?;
     }
     Ok(())
+}
+
+/// Writes the head of the table, and its rows.
+pub(crate) fn write_rows(out: &mut dyn Write, tasks: &Tasks) -> anyhow::Result<()> {
+    let head = head(None);
+    columns(&head).write(out, || tasks.rows.iter().map(cells))?;
+    Ok(())
+}
+
+fn head(by: Option<&str>) -> Vec<&str> {
+    HEAD.into_iter().chain(["function"]).chain(by).collect()
+}
+
+fn columns<'a>(head: &'a [&'a str]) -> Columns<'a> {
+    Columns {
+        spare: &SPARE,
+        text: NAME,
+        ..Columns::new(head, HEAD.len())
+    }
 }
 
 fn cells(row: &Row) -> Vec<String> {
@@ -148,13 +157,6 @@ fn notes(tasks: &Tasks) -> Vec<String> {
         notes.push(" (no tasks)".to_owned());
     }
     notes.extend(never_polled_in_words(&tasks.rows));
-    let what = match tasks.is_whole {
-        true => {
-            "whole run: each task is counted, also those whose notes are gone (--window: those with notes)"
-        }
-        false => "of tasks that have a note in the trace",
-    };
-    notes.push(what.to_owned());
     notes.push("mean to max: of tasks that finished; p50 and p99 are within 7 %".to_owned());
     if !tasks.rows.is_empty() {
         notes.push(NOT_IN_TIME.to_owned());

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Awaited, MIN_PART, PollGap, SlowTask, SlowTasks};
 use crate::calls::arguments;
 use crate::calls::json as json_of_calls;
-use crate::calls::words::{self, percent};
+use crate::calls::words::{self, percent, scope};
 use crate::report::json;
 use crate::report::names::{name_of, thread_name};
 use crate::report::tasks::NOT_IN_TIME;
@@ -61,10 +61,10 @@ pub(in crate::commands::slow) fn write(
                 time(slow.waiting())
             ),
             format!(
-                "usual {} (p50 of {} in the {}), p99 {}; busy {}",
+                "usual {} (p50 of {} {}), p99 {}; busy {}",
                 time(usual.p50),
                 ui::things(usual.tasks, "task"),
-                if found.is_whole_run { "run" } else { "trace" },
+                scope(found.is_whole_run),
                 time(usual.p99),
                 time(usual.busy_p50)
             ),
@@ -89,23 +89,15 @@ pub(in crate::commands::slow) fn write(
     Ok(())
 }
 
-/// Writes a paragraph for each task.
-pub(in crate::commands) fn write_short(
-    out: &mut dyn Write,
-    info: &TraceInfo,
-    found: &SlowTasks,
-) -> anyhow::Result<()> {
-    for slow in &found.list {
-        let line = format!(
-            "  {} {} (task {}): {}",
-            ui::duration(info.clock.nanos(Ticks(slow.elapsed)).0),
-            name(info, slow.task.function),
-            slow.id,
-            sentence(info, slow)
-        );
-        writeln!(out, "{}", ui::paragraph(&line, 4))?;
-    }
-    Ok(())
+/// A paragraph of one task.
+pub(in crate::commands) fn in_short(info: &TraceInfo, slow: &SlowTask) -> String {
+    format!(
+        "{} {} (task {}): {}",
+        ui::duration(info.clock.nanos(Ticks(slow.elapsed)).0),
+        name(info, slow.task.function),
+        slow.id,
+        sentence(info, slow)
+    )
 }
 
 fn name(info: &TraceInfo, function: FunctionId) -> String {
@@ -196,9 +188,18 @@ pub(in crate::commands::slow) fn write_json(
     found: &SlowTasks,
     by: Option<&str>,
 ) -> anyhow::Result<()> {
-    let tasks = found.list.iter().map(|slow| one(info, found, slow));
-    let document = json!({ "by": by, "tasks": tasks.collect::<Value>() });
+    let document = json!({
+        "by": by,
+        "is_whole_run": found.is_whole_run,
+        "tasks": json_of_tasks(info, found),
+    });
     json::print_of(out, file, info, document)
+}
+
+/// The list of tasks.
+pub(in crate::commands::slow) fn json_of_tasks(info: &TraceInfo, found: &SlowTasks) -> Value {
+    let tasks = found.list.iter().map(|slow| one(info, found, slow));
+    tasks.collect()
 }
 
 fn one(info: &TraceInfo, found: &SlowTasks, slow: &SlowTask) -> Value {
