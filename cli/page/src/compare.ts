@@ -1,5 +1,6 @@
 // Two traces side by side: for each function its calls, total and self time and its slowest call, in the first trace and
-// in the second one, and the change. Functions are the same if their names are.
+// in the second one, and the change. Functions are the same if their names are. No change has a colour, because a change
+// between two runs may be chance.
 
 import { el } from "./dom";
 import { clean, count, duration, exact } from "./format";
@@ -73,7 +74,7 @@ export function compare(host: Host, before: Report, after: Report, names: [strin
     const percent = by !== null && was ? `, ${by > 0 ? "+" : ""}${((by / was) * 100).toFixed(1)} %` : "";
     const sign = by !== null && by > 0 ? "+" : "";
     const title = by === null ? undefined : `${sign}${figure === "calls" ? count(by) : exact(by)}${percent}`;
-    return [cell(figure, was), cell(figure, value(pair.after, figure)), el("td", { class: by ? (by > 0 ? "more" : "less") : "soft", title }, by === null ? "-" : `${sign}${text(figure, by)}`)];
+    return [cell(figure, was), cell(figure, value(pair.after, figure)), el("td", { class: by ? undefined : "soft", title }, by === null ? "-" : `${sign}${text(figure, by)}`)];
   };
   const row = (pair: Pair): HTMLElement =>
     el("tr", { "data-compared": true },
