@@ -1,5 +1,6 @@
 // Two traces side by side: for each function its calls, total and self time and its slowest call, in the first trace and
-// in the second one, and the change. Functions are the same if their names are.
+// in the second one, and the change. Functions are the same if their names are. No change has a colour, because a change
+// between two runs may be chance.
 
 import { el } from "./dom";
 import { clean, count, duration, exact } from "./format";
