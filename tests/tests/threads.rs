@@ -121,9 +121,9 @@ fn names_of_main_threads_are_whole() {
     let folder = Folder::new("threads-names");
     let path = folder.join("a-service-with-a-long-name");
     std::fs::copy(fdr_tests::programs(), &path).expect("a copy");
-    let program = Program::new(&path, &folder).set("FDR=1");
+    let program = Program::new(&path, &folder).set("FDR=1 FDR_OUT=app.fdr");
     let _ = program.args(&["spans", "threads"]).run().ok();
-    let trace = Trace::verified(&folder.only_trace());
+    let trace = Trace::verified(&folder.join("app.fdr"));
     let mut names = trace.names();
     names.sort_unstable();
     assert_eq!(names, ["a-service-with-a-long-name", "one", "two"]);

@@ -7,7 +7,7 @@ use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata};
 
-use crate::place::{SpanSource, find, find_or_add};
+use crate::place::{Kind, SpanSource, find, find_or_add};
 use crate::span::{Fields, Span};
 use crate::values::Values;
 
@@ -65,8 +65,9 @@ fn fields_of(place: &'static SpanSource, values: &ValueSet<'_>) -> Option<Fields
     }
     let mut fields = Values::new(place, Form::Begin);
     values.record(&mut fields);
-    // Without fields, too: a field that comes behind the last exit finds the call by this note.
-    Some(words(&fields.note))
+    // A field that comes behind the last exit finds the call by this note, which may have no fields. Tasks have ids.
+    let note = &fields.note;
+    (note.has_fields() || place.kind() != Kind::Tasks).then(|| words(note))
 }
 
 fn words(note: &EventNote) -> Fields {

@@ -39,11 +39,8 @@ impl PathNotes {
 
     /// Whether they have the fields of that span of `tracing`.
     pub(crate) fn are_of_span(&self, span: u64) -> bool {
-        let spans = self
-            .0
-            .iter()
-            .filter_map(|(_, kind, body)| span_of(*kind, body));
-        spans.into_iter().any(|one| one == span)
+        let mut notes = self.0.iter();
+        notes.any(|(_, kind, body)| span_of(*kind, body) == Some(span))
     }
 }
 
