@@ -6,7 +6,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
-use syn::{Attribute, Block, Expr, Ident, Macro, Pat, Path, Stmt, Token};
+use syn::{Attribute, Block, Expr, ExprMethodCall, Ident, Macro, Pat, Path, Stmt, Token};
 
 use crate::items::{is_in, is_punct, is_word};
 
@@ -16,11 +16,31 @@ const LIGHT: &str = "and_then as_bytes as_deref as_mut as_mut_ptr as_ptr as_ref 
     new_unchecked ok ok_or ok_or_else size_of swap take then then_some to_bits unwrap unwrap_or unwrap_or_default \
     unwrap_or_else unwrap_unchecked wrapping_add wrapping_sub";
 
-/// Methods that go through many values, or wait for something.
+/// Methods that go through many values. `join` of a thread waits.
 const LOOPS: &str = "all any collect concat count dedup dedup_by dedup_by_key extend find find_map fold for_each join \
     max_by max_by_key min_by min_by_key partition position product retain rposition sort sort_by sort_by_key \
-    sort_unstable sort_unstable_by sum try_fold accept block_on connect flush lock output park read_exact read_line \
-    read_to_end read_to_string recv recv_timeout send sleep spawn sync_all sync_data wait wait_timeout";
+    sort_unstable sort_unstable_by sum try_fold";
+
+/// Methods that wait, with any arguments.
+const WAITING: &str = "block_on blocking_lock blocking_read blocking_recv blocking_send blocking_write connect flush \
+    read_exact read_line read_to_end read_to_string recv send spawn sync_all sync_data wait wait_with_output";
+
+/// Methods that wait if they have no arguments: `node.accept(visitor)` is no wait.
+const WAITING_WITHOUT: &str = "accept lock park upgradable_read";
+
+/// Methods that wait if they have arguments: `settings.recv_timeout()` is the value of a setting.
+const WAITING_WITH: &str = "park_timeout recv_deadline recv_timeout send_deadline send_timeout sleep wait_timeout \
+    wait_timeout_while wait_while";
+
+/// Methods without arguments that take a lock or a permit if the caller looks for an error in their result, as in
+/// `lock.read().unwrap()`. Without that, `register.read()` and `pool.acquire()` may be anything.
+const WAITING_FOR_RESULT: &str = "acquire read write";
+
+/// Methods that look for an error in a result.
+const OF_RESULT: &str = "expect map_err ok unwrap unwrap_or_else";
+
+/// Methods of a `Command` that wait for its process.
+const WAITING_FOR_PROCESS: &str = "output status";
 
 /// A write of all bytes (`write_all`) counts as a wait if the last word of the writer's name is one of these. Other
 /// writers are usually in memory.
@@ -42,9 +62,13 @@ const INDEX: u32 = 4;
 pub(crate) struct BodyCost {
     /// Statements, last expressions, and each `if`, `match`, loop and arm.
     pub(crate) statements: usize,
-    /// A loop, an iterator that runs to its end, or a wait.
+    /// A loop, or an iterator that runs to its end.
     pub(crate) has_loop: bool,
+    /// A wait for another thread, the disk or the network.
+    pub(crate) has_wait: bool,
     paths: Paths,
+    /// The body calls a function of `Command`. Then `output` is that of a process.
+    has_command: bool,
     /// The body calls a function of `Layout`. Then `extend` is that of a layout, and no loop.
     has_layout: bool,
 }
@@ -143,34 +167,54 @@ impl BodyCost {
         };
         let (name, module) = (name(), name());
         self.has_layout |= module == "Layout";
-        self.has_loop |= match name.as_str() {
-            // `io::copy(from, to)` waits, and `ptr::copy(from, to, count)` shifts a list. With fewer arguments, the
-            // name means one value.
-            "copy" => arguments > if module == "io" { 1 } else { 2 },
-            name => is_in(WAITS, name) || is_in(OF_WAITS, &module),
-        };
+        self.has_command |= module == "Command";
+        // `io::copy(from, to)` waits, and `ptr::copy(from, to, count)` shifts a list. With fewer arguments, the name
+        // means one value.
+        self.has_loop |= name == "copy" && arguments > if module == "io" { 1 } else { 2 };
+        self.has_wait |= name != "copy" && (is_in(WAITS, &name) || is_in(OF_WAITS, &module));
         self.add(call(&name, arguments));
     }
 
     /// A call of `receiver.name(…)`.
-    fn visit_method(&mut self, receiver: &Expr, name: &str, arguments: usize) {
+    fn visit_method(&mut self, called: &ExprMethodCall) {
+        let (receiver, arguments) = (&*called.receiver, called.args.len());
+        let name = &*called.method.to_string();
         let is_loop = match name {
             "extend" => !self.has_layout,
             // `text.replace(old, new)` reads all of the text.
             "replace" => arguments > 1,
-            "write_all" => last_name(receiver).is_some_and(is_written),
             // `count` of a `borrow()` does not run through an iterator.
             "count" if is_call_of(receiver, "borrow") => false,
             _ => is_in(LOOPS, name),
         };
-        // A method of the type's own is judged where it is written.
-        let is_own = matches!(receiver, Expr::Path(path) if path.path.is_ident("self"));
-        self.has_loop |= is_loop && !is_own;
+        let is_wait = match name {
+            "write_all" => last_name(receiver).is_some_and(is_written),
+            // `condition.wait_for(&mut guard, time)`.
+            "wait_for" | "wait_until" => {
+                arguments == 2
+                    && matches!(&called.args[0], Expr::Reference(guard) if guard.mutability.is_some())
+            }
+            _ if is_in(WAITING_FOR_PROCESS, name) => arguments == 0 && self.has_command,
+            _ if arguments == 0 => is_in(WAITING_WITHOUT, name) || is_in(WAITING, name),
+            _ => is_in(WAITING_WITH, name) || is_in(WAITING, name),
+        };
+        self.has_loop |= is_loop && !is_own(receiver);
+        self.has_wait |= is_wait && !is_own(receiver);
+        if is_in(OF_RESULT, name) {
+            self.visit_result(receiver);
+        }
         self.add(call(name, arguments));
     }
 
-    /// Visits the arguments of a check, such as `assert!`. A check that succeeds costs little. Of its arguments, the
-    /// first `run` are evaluated in a release build.
+    /// An expression in whose result the body looks for an error.
+    fn visit_result(&mut self, expr: &Expr) {
+        self.has_wait |= matches!(expr, Expr::MethodCall(called) if called.args.is_empty()
+            && is_in(WAITING_FOR_RESULT, &called.method.to_string())
+            && !is_own(&called.receiver));
+    }
+
+    /// Visits the arguments of a check, such as `assert!`. A check that succeeds costs little, but it may wait. Of its
+    /// arguments, the first `run` are evaluated in a release build.
     fn visit_check(&mut self, tokens: TokenStream, run: usize) {
         let parse = |input: ParseStream<'_>| {
             let mut arguments = Vec::new();
@@ -193,7 +237,8 @@ impl BodyCost {
     fn visit_tokens(&mut self, tokens: TokenStream) {
         let mut after_name = false;
         for token in tokens {
-            let words = ["await", "for", "loop", "while"];
+            let words = ["for", "loop", "while"];
+            self.has_wait |= is_word(Some(&token), "await");
             self.has_loop |= words.iter().any(|word| is_word(Some(&token), word));
             let is_name = matches!(token, TokenTree::Ident(_));
             if let TokenTree::Group(group) = token {
@@ -221,6 +266,11 @@ impl Visit<'_> for BodyCost {
             Stmt::Expr(Expr::Block(_) | Expr::Unsafe(_), None) => 0,
             Stmt::Expr(..) | Stmt::Local(_) | Stmt::Macro(_) => 1,
         };
+        if let Stmt::Local(local) = statement {
+            if let Some(init) = local.init.as_ref().filter(|_| is_of_result(&local.pat)) {
+                self.visit_result(&init.expr);
+            }
+        }
         visit::visit_stmt(self, statement);
     }
 
@@ -245,9 +295,18 @@ impl Visit<'_> for BodyCost {
         visit::visit_expr(self, expr);
         match expr {
             Expr::Binary(_) | Expr::Reference(_) | Expr::RawAddr(_) => self.add(1),
-            Expr::Unary(unary) if !matches!(unary.op, syn::UnOp::Not(_)) => self.add(1),
-            Expr::Index(_) | Expr::Try(_) => self.add(INDEX),
-            Expr::Await(_) => self.has_loop = true,
+            Expr::Unary(unary) if !matches!(unary.op, syn::UnOp::Not(_)) => {
+                // `*lock.read()`: a guard without a result.
+                self.visit_result(&unary.expr);
+                self.add(1);
+            }
+            Expr::Index(_) => self.add(INDEX),
+            Expr::Try(tried) => {
+                self.visit_result(&tried.expr);
+                self.add(INDEX);
+            }
+            Expr::Await(_) => self.has_wait = true,
+            Expr::Let(matched) if is_of_result(&matched.pat) => self.visit_result(&matched.expr),
             Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_) => {
                 self.has_loop = true;
                 self.statements += 1;
@@ -257,11 +316,7 @@ impl Visit<'_> for BodyCost {
                 _ => self.add(CALL),
             },
             Expr::MethodCall(called) => {
-                self.visit_method(
-                    &called.receiver,
-                    &called.method.to_string(),
-                    called.args.len(),
-                );
+                self.visit_method(called);
             }
             Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => self.leave(),
             _ => {}
@@ -294,6 +349,9 @@ impl Visit<'_> for BodyCost {
         self.statements += 1;
         self.add(BRANCH);
         self.visit_expr(&expr.expr);
+        if expr.arms.iter().any(|arm| is_of_result(&arm.pat)) {
+            self.visit_result(&expr.expr);
+        }
         for arm in &expr.arms {
             if let Pat::Guard(guarded) = &arm.pat {
                 self.add(BRANCH);
@@ -319,8 +377,10 @@ impl Visit<'_> for BodyCost {
                 self.leave();
             }
             name if name.starts_with("debug_assert") => self.add(BRANCH),
-            // Macros that fill a collection, or print, do so argument by argument.
-            _ => {
+            // Macros that fill a collection, or print, do so argument by argument. `select!` waits for channels or
+            // futures.
+            name => {
+                self.has_wait |= name == "select";
                 self.add(MACRO.saturating_add(CALL * commas(tokens.clone())));
                 match Punctuated::<Expr, Token![,]>::parse_terminated.parse2(tokens.clone()) {
                     Ok(arguments) => arguments.iter().for_each(|a| self.visit_expr(a)),
@@ -385,6 +445,20 @@ fn is_written(name: &Ident) -> bool {
     name.rsplit('_')
         .next()
         .is_some_and(|last| is_in(WRITTEN, last))
+}
+
+/// A method of the type's own is judged where it is written.
+fn is_own(receiver: &Expr) -> bool {
+    matches!(receiver, Expr::Path(path) if path.path.is_ident("self"))
+}
+
+/// Whether a pattern is `Ok(…)` or `Err(…)`.
+fn is_of_result(pattern: &Pat) -> bool {
+    match pattern {
+        Pat::TupleStruct(pattern) => pattern.path.is_ident("Ok") || pattern.path.is_ident("Err"),
+        Pat::Guard(guarded) => is_of_result(&guarded.pat),
+        _ => false,
+    }
 }
 
 fn is_call_of(expr: &Expr, name: &str) -> bool {

@@ -103,7 +103,7 @@ pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
         let count = cost.statements;
         return (count < least).then_some(Reason::Statements(count));
     }
-    if cost.has_loop {
+    if cost.has_loop || cost.has_wait {
         return None;
     }
     let least = match inline {
@@ -182,6 +182,36 @@ mod tests {
             "self.log_file.as_ref()?; log_file.write_all(bytes)",
             "io::stdout().write_all(bytes)",
             "self.a.borrow().iter().count()",
+            "self.a.lock().unwrap().b",
+            "self.a.lock().b",
+            "let a = shared.a.read().unwrap(); a[&b].c(d)",
+            "self.a.read().expect(\"no panic\").len()",
+            "self.a.write().unwrap_or_else(PoisonError::into_inner).b = c",
+            "self.a.read().map_err(|_| Broken)?.b",
+            "self.a.read().ok()?.b",
+            "match a.write() { Ok(b) => b.c, Err(_) => d }",
+            "match a.write() { Ok(b) if b.c => d, e => f }",
+            "if let Ok(b) = self.a.read() { b.c }",
+            "let Ok(b) = self.a.read() else { return c }; b.d",
+            "*self.a.read()",
+            "*self.a.write() = b",
+            "self.a.upgradable_read().b",
+            "self.a.recv()",
+            "self.a.recv_timeout(b)",
+            "a.join().unwrap()",
+            "b = self.a.wait(b).unwrap()",
+            "self.a.wait_while(b, |c| c.d)",
+            "self.a.wait_for(&mut b, c)",
+            "self.a.wait()",
+            "self.a.acquire().unwrap().b",
+            "self.a.park()",
+            "thread::park()",
+            "a.blocking_recv()",
+            "listener.accept()",
+            "Command::new(a).output()",
+            "let mut a = Command::new(b); a.arg(c); a.status()?",
+            "select! { recv(a) -> b => b }",
+            "assert!(self.a.lock().unwrap().b)",
         ] {
             let text = format!("#[inline(always)] fn a() {{ {body} }}");
             assert_eq!(judge(&text, &Rules::default()), None, "{body}");
@@ -210,6 +240,27 @@ mod tests {
             "Some(fs::Kind)",
             "self.out().borrow_mut().write_all(bytes)",
             "file.inner.write_all(bytes)",
+            // Of a register, a pointer, a pool, a node, a setting.
+            "self.a.read().bits()",
+            "a.add(1).read()",
+            "self.a.read(b).unwrap()",
+            "a.write(b).unwrap()",
+            "match self.a.read() { A::B => c, _ => d }",
+            "if let Some(b) = self.a.read() { b }",
+            "self.pool.acquire()",
+            "self.docs.output(at)",
+            "self.node.output().unwrap()",
+            "self.status().a",
+            "node.accept(visitor)",
+            "self.settings.recv_timeout()",
+            "self.settings.sleep()",
+            "self.a.wait_for(b)",
+            "self.a.lock(b)",
+            "self.a.try_lock().ok()",
+            "self.a.try_read().unwrap().b",
+            "self.a.try_recv()",
+            // Judged where it is written.
+            "self.read().unwrap()",
         ] {
             let found = judge(&format!("fn a() {{ {body} }}"), &Rules::default());
             assert!(matches!(found, Some(Reason::Small(_))), "{body}: {found:?}");
