@@ -15,18 +15,19 @@ fn a_table_has_units_and_names() {
         lines[0],
         "small (process 7) · XRay FDR, version 3, little-endian · 1.000 µs · 2 threads · 8 records"
     );
+    assert_eq!(lines[1..3], ["figures of the records", ""]);
     let cells = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(
-        cells(lines[2]),
+        cells(lines[3]),
         "calls total self self % min mean p50 p90 p99 max function source"
     );
     // f2: 200, 300 and 100 ns; no cell of the histogram moves them.
     assert_eq!(
-        cells(lines[3]),
+        cells(lines[4]),
         "3 600 ns 600 ns 54.5 % 100 ns 200 ns 200 ns 300 ns 300 ns 300 ns app::step src/2.rs:20"
     );
     assert_eq!(
-        cells(lines[4]),
+        cells(lines[5]),
         "1 1.000 µs 500 ns 45.5 % 1.000 µs 1.000 µs 1.000 µs 1.000 µs 1.000 µs 1.000 µs app::run \
          src/1.rs:10"
     );
