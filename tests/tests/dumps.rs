@@ -9,7 +9,7 @@ use fdr_formats::notes::Note;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program};
-use fdr_tests::support::tool::verify;
+use fdr_tests::support::tool::{fdr, verify};
 use fdr_tests::support::trace::Trace;
 
 /// What `endings` prints before it ends: the sum of ten calls.
@@ -93,8 +93,11 @@ fn at_a_panic_that_ends_the_program() {
         like_untraced(&folder, "FDR=1", "panic").status.code(),
         Some(101)
     );
-    // Without FDR_PANIC, only at exit.
-    assert_eq!(works(&folder.only_trace()), 10);
+    // Without FDR_PANIC, only at exit. The panic is in that trace nevertheless.
+    let trace = folder.only_trace();
+    assert_eq!(works(&trace), 10);
+    assert!(fdr("overview", &[&trace]).contains("the last panic: panic in thread "));
+    assert!(fdr("replay --before-panic", &[&trace]).contains("programs::work"));
     fs::remove_file(folder.only_trace()).expect("the trace");
     assert_eq!(
         like_untraced(&folder, "FDR=1 FDR_PANIC=1", "panic")

@@ -21,6 +21,7 @@ pub(crate) mod finding;
 pub(crate) mod findings;
 pub(crate) mod idle;
 pub(crate) mod json;
+pub(crate) mod last_panic;
 mod noise;
 pub(crate) mod overlaps;
 pub(crate) mod query;

@@ -11,6 +11,7 @@ use super::slow::tasks::{self as slow_tasks, SlowTasks};
 use super::{Series, Status, Traces};
 use crate::calls::finding::Finding;
 use crate::calls::findings::{self, Findings};
+use crate::calls::last_panic::LastPanic;
 use crate::calls::query::Query;
 use crate::calls::words::{cpu_time_in_short, idle, same_cause, sentence};
 use crate::report::all::ALL;
@@ -60,6 +61,8 @@ struct Overview<'a> {
     tasks: Option<Tasks>,
     slow_calls: Option<Findings>,
     slow_tasks: Option<SlowTasks>,
+    /// The last panic, if no panic made the trace.
+    last_panic: Option<LastPanic>,
 }
 
 /// Runs the command.
@@ -92,6 +95,10 @@ fn one(trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
         }
         false => None,
     };
+    let last_panic = match info.failed_thread() {
+        None if looks => LastPanic::find(source).map_err(|error| trace::about(trace, error))?,
+        _ => None,
+    };
     report.show_whole(info, &ALL)?;
     report.limit(MAX_ROWS);
     let overview = Overview {
@@ -107,6 +114,7 @@ fn one(trace: &Path, series: &mut Series) -> anyhow::Result<Status> {
         tasks,
         slow_calls,
         slow_tasks,
+        last_panic,
     };
     let screen = overview.screen(trace)?;
     ui::print(|out| {
@@ -154,6 +162,9 @@ impl Overview<'_> {
             && !occasion.is_empty()
         {
             head.text(0, &format!("written {}", ui::clean(&occasion)));
+        }
+        if let Some(panic) = &self.last_panic {
+            head.text(0, &format!("the last panic: {}", panic.in_words(info)));
         }
         // Where a program failed, the calls that were open are the place.
         let rank = if is_failure { 1 } else { 4 };

@@ -10,13 +10,14 @@ mod show;
 mod tests;
 
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use fdr_formats::{Source, ThreadId, Ticks};
 
 use self::nearest::{Nearest, NearestQuery};
-use super::{Series, Status, Traces};
+use super::{Series, Status, Traces, each_trace};
+use crate::calls::last_panic::LastPanic;
 use crate::selection::call_options::CallOptions;
 use crate::selection::moment::{self, MomentOption, Span};
 use crate::selection::{self, Filtering, Selection};
@@ -24,7 +25,7 @@ use crate::tally::Tally;
 use crate::task_stacks::{self, TaskStacks};
 use crate::ui;
 use crate::windows::Windows;
-use crate::{memory, off_cpu, stacks, trace};
+use crate::{input, memory, off_cpu, stacks, trace};
 
 const HELP: &str = "\
 Each line is a call, where it begins: its time since the first record of the
@@ -35,8 +36,9 @@ Calls of a function without calls inside that follow each other are one line,
 begin with *; with --over or --state only those of calls that are shown.
 
 The calls are those nearest to a moment: the beginning of the selected part, or
---around, or the end with --before-panic. A call is as near as its nearest
-moment, so the calls around it are there, too. --limit says how many.
+--around, or with --before-panic the end of a trace of a panic or a crash, and
+of another trace its last panic. A call is as near as its nearest moment, so the
+calls around it are there, too. --limit says how many.
 
 Behind a call: [open] when the trace was written; [began earlier] and [ended
 later], where the trace or the selected part has only a part of it; cpu 1→3, if
@@ -70,6 +72,8 @@ Examples:
 /// The calls that are shown by default, and the most that can be shown, because all are held in memory.
 const DEFAULT_CALLS: usize = 1000;
 const MAX_CALLS: usize = 1_000_000;
+/// Of the newest traces, how many are tried for one of a panic.
+const MAX_TRIED: usize = 20;
 
 /// Show calls one by one, nested, all threads in the order of time
 #[derive(clap::Args)]
@@ -147,9 +151,22 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         return records::run(options);
     }
     let most = call_limit(options)?;
-    options
-        .traces
-        .each(|trace, series| one(options, most, trace, series))
+    let run = |trace: &Path, series: &mut Series| one(options, most, trace, series);
+    if options.before_panic && options.traces.named().is_empty() {
+        let mut newest = input::newest_here().into_iter().take(MAX_TRIED);
+        let failed = |path: &PathBuf| {
+            input::open(path).is_ok_and(|source| source.info().failed_thread().is_some())
+        };
+        // A panic may have made one, and the program's end another one behind it.
+        if let Some(trace) = newest.find(failed) {
+            ui::complain(&format!(
+                "the newest trace of a panic here: {}",
+                ui::path(&trace)
+            ));
+            return each_trace(&[trace], None, run);
+        }
+    }
+    options.traces.each(run)
 }
 
 fn one(
@@ -161,14 +178,20 @@ fn one(
     let source = options.selection.open(trace, Filtering::Calls)?;
     let source = &*source;
     let info = source.info();
-    let failed = info.failed_thread();
+    let mut failed = info.failed_thread();
+    let mut end = info.end;
+    if options.before_panic && failed.is_none() {
+        // The program went on for a while, or ended by itself.
+        let last = LastPanic::find(source).map_err(|error| trace::about(trace, error))?;
+        (failed, end) = last.map(|panic| (panic.thread, panic.time)).unzip();
+    }
     if options.before_panic && failed.is_none() {
         let reason = match info.reason.is_empty() {
             true => "unknown".to_owned(),
             false => ui::clean(&info.reason).into_owned(),
         };
         bail!(
-            "{}: was written for no panic or crash (reason: {reason})",
+            "{}: was written for no panic or crash (reason: {reason}), and has no panic",
             ui::path(trace)
         );
     }
@@ -177,7 +200,10 @@ fn one(
         .calls
         .for_trace(info)
         .with_context(|| ui::path(trace))?;
-    let around = moment_of(options, trace, source)?;
+    let around = match options.before_panic {
+        true => Some(end.unwrap_or(Ticks(u64::MAX))),
+        false => moment_of(options, trace, source)?,
+    };
     let query = NearestQuery {
         moment: around.unwrap_or_default(),
         only_before: options.before_panic,
@@ -213,8 +239,8 @@ fn one(
             memory::grows("the tasks of the trace");
             let windows = Windows::of_trace(source).map_err(|error| trace::about(trace, error))?;
             let moment = task_stacks::Moment {
-                time: info.end.unwrap_or(Ticks(u64::MAX)),
-                is_end: true,
+                time: end.unwrap_or(Ticks(u64::MAX)),
+                is_end: end == info.end,
                 is_whole: options.selection.is_of_whole_trace(),
                 whole_since: windows.map_or(Ticks(0), |windows| windows.common()),
                 first: failed,
@@ -248,9 +274,6 @@ fn moment_of(
     trace: &Path,
     source: &dyn Source,
 ) -> anyhow::Result<Option<Ticks>> {
-    if options.before_panic {
-        return Ok(Some(source.info().end.unwrap_or(Ticks(u64::MAX))));
-    }
     let Some(around) = &options.around else {
         return Ok(None);
     };
