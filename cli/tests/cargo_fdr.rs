@@ -277,7 +277,23 @@ fn mistakes_are_named() {
 fn a_copy_is_built_and_run() {
     let ws = Workspace::new("copy");
     let before = ws.files("ws");
-    assert_eq!(ws.done("ws/app", &["run", "--quiet"]), "42 1\n");
+    let recorder = ws.0.join("recorder");
+    let recorder = recorder.to_str().expect("UTF-8");
+    let run = |options: &[&str]| {
+        let arguments = [&["--fdr", recorder], options, &["run", "--quiet"]].concat();
+        let output = ws.fdr("ws/app", &arguments);
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(stdout(&output), "42 1\n");
+        stderr(&output).to_owned()
+    };
+    assert_contains(
+        &run(&[]),
+        "cargo fdr: 7 functions marked, 2 left out (my_app::tests::t, my_app::nested::g): `cargo fdr instrument --list` \
+         says why, and --all marks them, too\n",
+    );
+    let named = run(&["--filter", "my_app::main"]);
+    assert_contains(&named, "1 function marked, 8 left out: `cargo fdr");
+    run(&[]);
     assert_eq!(ws.files("ws"), before, "the sources are as they were");
     let copied = ws.text("ws/target/fdr/src/app/src/nested.rs");
     assert_contains(&copied, "\r\n    #[fdr::traced(auto)] pub(crate) fn h()");

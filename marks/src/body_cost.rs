@@ -23,13 +23,13 @@ const LOOPS: &str = "all any collect concat count dedup dedup_by dedup_by_key ex
 
 /// Methods that wait, with any arguments.
 const WAITING: &str = "block_on blocking_lock blocking_read blocking_recv blocking_send blocking_write connect flush \
-    read_exact read_line read_to_end read_to_string recv send spawn sync_all sync_data wait wait_with_output";
+    park read_exact read_line read_to_end read_to_string recv send spawn sync_all sync_data wait wait_with_output";
 
 /// Methods that wait if they have no arguments: `node.accept(visitor)` is no wait.
-const WAITING_WITHOUT: &str = "accept lock park upgradable_read";
+const WAITING_WITHOUT: &str = "accept lock upgradable_read";
 
 /// Methods that wait if they have arguments: `settings.recv_timeout()` is the value of a setting.
-const WAITING_WITH: &str = "park_timeout recv_deadline recv_timeout send_deadline send_timeout sleep wait_timeout \
+const WAITING_WITH: &str = "park_deadline park_timeout recv_deadline recv_timeout send_deadline send_timeout sleep wait_timeout \
     wait_timeout_while wait_while";
 
 /// Methods without arguments that take a lock or a permit if the caller looks for an error in their result, as in
@@ -206,11 +206,14 @@ impl BodyCost {
         self.add(call(name, arguments));
     }
 
-    /// An expression in whose result the body looks for an error.
+    /// An expression in whose result the body looks for an error. `data.read::<Header>()` is no lock.
     fn visit_result(&mut self, expr: &Expr) {
-        self.has_wait |= matches!(expr, Expr::MethodCall(called) if called.args.is_empty()
-            && is_in(WAITING_FOR_RESULT, &called.method.to_string())
-            && !is_own(&called.receiver));
+        if let Expr::MethodCall(called) = expr {
+            self.has_wait |= is_in(WAITING_FOR_RESULT, &called.method.to_string())
+                && called.args.is_empty()
+                && called.turbofish.is_none()
+                && !is_own(&called.receiver);
+        }
     }
 
     /// Visits the arguments of a check, such as `assert!`. A check that succeeds costs little, but it may wait. Of its
@@ -296,8 +299,10 @@ impl Visit<'_> for BodyCost {
         match expr {
             Expr::Binary(_) | Expr::Reference(_) | Expr::RawAddr(_) => self.add(1),
             Expr::Unary(unary) if !matches!(unary.op, syn::UnOp::Not(_)) => {
-                // `*lock.read()`: a guard without a result.
-                self.visit_result(&unary.expr);
+                // `*lock.read()` is a guard without a result.
+                if matches!(unary.op, syn::UnOp::Deref(_)) {
+                    self.visit_result(&unary.expr);
+                }
                 self.add(1);
             }
             Expr::Index(_) => self.add(INDEX),

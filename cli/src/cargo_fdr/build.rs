@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use crate::copy;
 use crate::dependencies;
 use crate::manifest::Recorder;
-use crate::marks::Layout;
+use crate::marks::{Layout, Verdict};
 use crate::plan::{Marking, Plan};
 use crate::workspace::{Workspace, cargo, manifest_of};
 use crate::{Selection, things};
@@ -63,13 +63,7 @@ pub(crate) fn run(
     for line in &plan.left {
         eprintln!("cargo fdr: {line}");
     }
-    let (marked, left_out) = plan.packages.iter().fold((0, 0), |(marked, left_out), of| {
-        (marked + of.marked, left_out + of.left_out)
-    });
-    eprintln!(
-        "cargo fdr: {} marked, {left_out} left out: `cargo fdr instrument --list` says why, and --all marks them, too",
-        things(marked, "function")
-    );
+    eprintln!("cargo fdr: {}", marked_line(&plan));
     let build = workspace.target_directory.join("fdr");
     let sources = build.join("src");
     let copies = build.join("with");
@@ -110,6 +104,26 @@ pub(crate) fn run(
         command.env("FDR", "1");
     }
     Err(command.exec()).context("cargo cannot be run")
+}
+
+/// How many functions are marked and left out. A few that are left out are named.
+fn marked_line(plan: &Plan) -> String {
+    const MAX_NAMES: usize = 5;
+    let (marked, left_out): (Vec<_>, Vec<_>) = plan
+        .functions
+        .iter()
+        .map(|(_, function)| function)
+        .partition(|function| function.verdict == Verdict::Marked);
+    let names: Vec<&str> = left_out.iter().map(|function| &*function.name).collect();
+    let named = match names.len() {
+        1..=MAX_NAMES => format!(" ({})", names.join(", ")),
+        _ => String::new(),
+    };
+    format!(
+        "{} marked, {} left out{named}: `cargo fdr instrument --list` says why, and --all marks them, too",
+        things(marked.len(), "function"),
+        names.len()
+    )
 }
 
 /// The arguments without `--manifest-path`, which names the original.
