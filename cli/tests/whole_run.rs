@@ -163,7 +163,7 @@ fn each_table_says_its_scope() {
     for caption in captions {
         assert_contains(&text, caption);
     }
-    assert_contains(&answer(&["slow", &path]), "slow in the records, 100 ns\n\n");
+    assert_contains(answer(&["slow", &path]), "slow in the records, 100 ns\n\n");
     let scope = |words: &[&str], of: &str| {
         let text = answer(&[words, &[&path]].concat());
         assert_contains(&text, of);
@@ -179,7 +179,7 @@ fn each_table_says_its_scope() {
     let all = "\nfigures of the whole run: the records of all its calls are in the trace\n\n";
     scope(&["report"], all);
     let slow = "slow in the whole run, 100 ns: the records of all its calls are in the trace\n\n";
-    assert_contains(&answer(&["slow", &path]), slow);
+    assert_contains(answer(&["slow", &path]), slow);
     write_noted(&path, &info, &[(thread(7, ""), notes())]);
     scope(&["report"], "\nfigures of the records\n\n");
 }
@@ -202,7 +202,7 @@ fn tasks_and_functions_have_one_scope() {
     write_noted(&path, &info, &[(has_totals.clone(), items.clone())]);
     let whole = "\nfigures of the whole run (--window: ";
     for words in [&["report"][..], &["report", "--tasks"]] {
-        assert_contains(&answer(&[words, &[&path]].concat()), whole);
+        assert_contains(answer(&[words, &[&path]].concat()), whole);
     }
     // The totals of one thread are missing, so those of the others are not the whole run.
     let other = Thread {
@@ -216,7 +216,7 @@ fn tasks_and_functions_have_one_scope() {
     };
     let calls = vec![Item::Call(0, 1), Item::Call(50, -1)];
     write_noted(&path, &info, &[(has_totals, items), (other, calls)]);
-    assert_contains(&answer(&["report", &path]), "\nfigures of the records\n");
+    assert_contains(answer(&["report", &path]), "\nfigures of the records\n");
     let tasks = answer(&["report", "--tasks", &path]);
     assert_contains(
         &tasks,

@@ -39,7 +39,7 @@ impl Ending {
     }
 
     /// Without words of the program: the message of a panic may have any of its values.
-    pub(super) fn to_give_away(&mut self) {
+    pub(super) fn forget_texts(&mut self) {
         self.place.clear();
         match self.kind {
             // The signal, without an address.
@@ -138,7 +138,7 @@ mod tests {
                 place: "src/main.rs:7:5".to_owned(),
                 ..Ending::default()
             };
-            ending.to_give_away();
+            ending.forget_texts();
             assert_eq!((&*ending.what, &*ending.place), (wanted, ""));
         }
     }

@@ -63,7 +63,7 @@ impl<'a> TraceOf<'a> {
         *word = ui::shell(Path::new(name));
         // A panic's message may have any value of the program.
         trace::word_of_reason(viewed.info()).clone_into(reason);
-        ending.iter_mut().for_each(Ending::to_give_away);
+        ending.iter_mut().for_each(Ending::forget_texts);
         *all_notes = notes(viewed, Words::Own);
         trace
     }
