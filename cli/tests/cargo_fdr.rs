@@ -287,7 +287,7 @@ fn a_copy_is_built_and_run() {
         stderr(&output).to_owned()
     };
     assert_contains(
-        &run(&[]),
+        run(&[]),
         "cargo fdr: 7 functions marked, 2 left out (my_app::tests::t, my_app::nested::g): `cargo fdr instrument --list` \
          says why, and --all marks them, too\n",
     );
