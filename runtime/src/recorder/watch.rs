@@ -273,10 +273,12 @@ fn write_requests(watched: &Watched, call: &SlowCall) -> Requests {
 
 /// Hands the requests to the dumper and wakes it. Async-signal-safe.
 pub(super) fn hand_over(requests: Requests) {
-    for (number, request) in REQUESTS.iter().enumerate() {
-        if requests.0 >> number & 1 == 1 {
+    let mut left = requests.0;
+    while left != 0 {
+        if let Some(request) = REQUESTS.get(left.trailing_zeros() as usize) {
             request.hand_over();
         }
+        left &= left - 1;
     }
 }
 

@@ -8,7 +8,6 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
 
@@ -76,19 +75,10 @@ pub(crate) fn spawn(
             drop(Box::from_raw(start));
             return Err(io::Error::from_raw_os_error(error));
         }
-        wait_for_begin(begun);
-        Ok(Thread(thread))
-    }
-}
-
-/// Waits until the count of threads that have begun is no longer `before`.
-fn wait_for_begin(before: u32) {
-    let end = Instant::now() + MAX_BEGIN;
-    while BEGUN.load(Ordering::Acquire) == before {
-        match end.checked_duration_since(Instant::now()) {
-            Some(left) => wait(&BEGUN, before, Some(left)),
-            None => return,
+        if BEGUN.load(Ordering::Acquire) == begun {
+            wait(&BEGUN, begun, Some(MAX_BEGIN));
         }
+        Ok(Thread(thread))
     }
 }
 

@@ -3,48 +3,70 @@
 use fdr_formats::text;
 use libc::{SIGRTMAX, SIGRTMIN, c_int};
 
+/// Signals: their names with a space between them, and their numbers in the same order. Pairs would need a relocation for
+/// each name, in each traced program.
+struct Signals<const N: usize> {
+    names: &'static str,
+    numbers: [c_int; N],
+}
+
+impl<const N: usize> Signals<N> {
+    fn list(&self) -> (&'static str, &[c_int]) {
+        (self.names, &self.numbers)
+    }
+}
+
 /// The signals that a user may choose.
-static USABLE: [(&str, c_int); 24] = [
-    ("HUP", libc::SIGHUP),
-    ("INT", libc::SIGINT),
-    ("QUIT", libc::SIGQUIT),
-    ("USR1", libc::SIGUSR1),
-    ("USR2", libc::SIGUSR2),
-    ("PIPE", libc::SIGPIPE),
-    ("ALRM", libc::SIGALRM),
-    ("TERM", libc::SIGTERM),
-    ("STKFLT", libc::SIGSTKFLT),
-    ("CHLD", libc::SIGCHLD),
-    ("CONT", libc::SIGCONT),
-    ("TSTP", libc::SIGTSTP),
-    ("TTIN", libc::SIGTTIN),
-    ("TTOU", libc::SIGTTOU),
-    ("URG", libc::SIGURG),
-    ("XCPU", libc::SIGXCPU),
-    ("XFSZ", libc::SIGXFSZ),
-    ("VTALRM", libc::SIGVTALRM),
-    ("PROF", libc::SIGPROF),
-    ("WINCH", libc::SIGWINCH),
-    ("IO", libc::SIGIO),
-    ("POLL", libc::SIGPOLL),
-    ("PWR", libc::SIGPWR),
-    ("CLD", libc::SIGCHLD),
-];
+static USABLE: Signals<24> = Signals {
+    names: "HUP INT QUIT USR1 USR2 PIPE ALRM TERM STKFLT CHLD CONT TSTP TTIN TTOU URG XCPU XFSZ VTALRM PROF WINCH IO POLL PWR CLD",
+    numbers: [
+        libc::SIGHUP,
+        libc::SIGINT,
+        libc::SIGQUIT,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGPIPE,
+        libc::SIGALRM,
+        libc::SIGTERM,
+        libc::SIGSTKFLT,
+        libc::SIGCHLD,
+        libc::SIGCONT,
+        libc::SIGTSTP,
+        libc::SIGTTIN,
+        libc::SIGTTOU,
+        libc::SIGURG,
+        libc::SIGXCPU,
+        libc::SIGXFSZ,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGWINCH,
+        libc::SIGIO,
+        libc::SIGPOLL,
+        libc::SIGPWR,
+        libc::SIGCHLD,
+    ],
+};
 
 /// The signals that no handler can get.
-static UNHANDLED: [(&str, c_int); 2] = [("KILL", libc::SIGKILL), ("STOP", libc::SIGSTOP)];
+static UNHANDLED: Signals<2> = Signals {
+    names: "KILL STOP",
+    numbers: [libc::SIGKILL, libc::SIGSTOP],
+};
 
 /// Signals that mean a crash.
-static CRASHES: [(&str, c_int); 8] = [
-    ("SEGV", libc::SIGSEGV),
-    ("BUS", libc::SIGBUS),
-    ("ILL", libc::SIGILL),
-    ("FPE", libc::SIGFPE),
-    ("ABRT", libc::SIGABRT),
-    ("IOT", libc::SIGABRT),
-    ("TRAP", libc::SIGTRAP),
-    ("SYS", libc::SIGSYS),
-];
+static CRASHES: Signals<8> = Signals {
+    names: "SEGV BUS ILL FPE ABRT IOT TRAP SYS",
+    numbers: [
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGILL,
+        libc::SIGFPE,
+        libc::SIGABRT,
+        libc::SIGABRT,
+        libc::SIGTRAP,
+        libc::SIGSYS,
+    ],
+};
 
 const ACCEPTED: &str =
     "accepted are a name such as USR2 or SIGUSR2, a number, RTMIN+n, RTMAX-n, or none";
@@ -63,17 +85,17 @@ pub(super) fn parse(text: &str) -> Result<Option<c_int>, String> {
         real_time(name).or_else(|| number_of(name))
     };
     let number = number.ok_or_else(|| format!("not a signal; {ACCEPTED}"))?;
-    if let Some(name) = name_in(&UNHANDLED, number) {
+    if let Some(name) = name_in(UNHANDLED.list(), number) {
         return Err(format!(
             "SIG{name} can't be handled by any program; {ACCEPTED}"
         ));
     }
-    if let Some(name) = name_in(&CRASHES, number) {
+    if let Some(name) = name_in(CRASHES.list(), number) {
         return Err(format!(
             "SIG{name} means a crash, which is recorded anyway; {ACCEPTED}"
         ));
     }
-    let usable = name_in(&USABLE, number).is_some();
+    let usable = name_in(USABLE.list(), number).is_some();
     if usable || (SIGRTMIN()..=SIGRTMAX()).contains(&number) {
         return Ok(Some(number));
     }
@@ -103,13 +125,16 @@ fn real_time(name: &str) -> Option<c_int> {
 }
 
 fn number_of(name: &str) -> Option<c_int> {
-    let mut all = USABLE.iter().chain(&UNHANDLED).chain(&CRASHES);
-    Some(all.find(|(known, _)| *known == name)?.1)
+    let all = [USABLE.list(), UNHANDLED.list(), CRASHES.list()];
+    all.into_iter().find_map(|(names, numbers)| {
+        let place = text::parts(names, b' ').position(|known| known == name)?;
+        numbers.get(place).copied()
+    })
 }
 
-fn name_in(list: &[(&'static str, c_int)], number: c_int) -> Option<&'static str> {
-    let found = list.iter().find(|(_, known)| *known == number)?;
-    Some(found.0)
+fn name_in((names, numbers): (&'static str, &[c_int]), number: c_int) -> Option<&'static str> {
+    let place = numbers.iter().position(|known| *known == number)?;
+    text::parts(names, b' ').nth(place)
 }
 
 #[cfg(test)]
@@ -124,7 +149,9 @@ mod tests {
         assert_eq!(parse(&libc::SIGTERM.to_string()), Ok(Some(libc::SIGTERM)));
         assert_eq!(parse("none"), Ok(None));
         assert_eq!(parse("NONE"), Ok(None));
-        for (name, number) in USABLE {
+        let (names, numbers) = USABLE.list();
+        assert_eq!(text::parts(names, b' ').count(), numbers.len());
+        for (name, &number) in text::parts(names, b' ').zip(numbers) {
             assert_eq!(parse(name), Ok(Some(number)), "{name}");
             assert_eq!(parse(&number.to_string()), Ok(Some(number)), "{name}");
         }
@@ -152,10 +179,12 @@ mod tests {
     #[test]
     fn unfit_signals_are_refused() {
         for (list, reason) in [
-            (&UNHANDLED[..], "can't be handled"),
-            (&CRASHES[..], "means a crash"),
+            (UNHANDLED.list(), "can't be handled"),
+            (CRASHES.list(), "means a crash"),
         ] {
-            for (name, number) in list {
+            let (names, numbers) = list;
+            assert_eq!(text::parts(names, b' ').count(), numbers.len());
+            for (name, number) in text::parts(names, b' ').zip(numbers) {
                 assert!(parse(name).unwrap_err().contains(reason), "{name}");
                 assert!(
                     parse(&number.to_string()).unwrap_err().contains(reason),
