@@ -10,7 +10,7 @@ use fdr_tests::support::program::{Program, Running};
 use fdr_tests::{example, tool};
 
 /// Lines that are not run here, and what runs them.
-const ELSEWHERE: [(&str, &str); 16] = [
+const ELSEWHERE: [(&str, &str); 17] = [
     ("cargo xtask", "the checks themselves"),
     ("cargo install", "the README's first commands"),
     ("cargo fdr", "the tests of `cargo fdr`"),
@@ -36,6 +36,10 @@ const ELSEWHERE: [(&str, &str); 16] = [
     (
         "FDR=1 cargo run --release -p fdr-examples --example http_service -- ",
         "the tests of http_service",
+    ),
+    (
+        "fdr state 4711",
+        "the tests of tasks, with a program that hangs",
     ),
     (
         "fdr replay --task 4711",

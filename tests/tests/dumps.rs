@@ -97,7 +97,7 @@ fn at_a_panic_that_ends_the_program() {
     let trace = folder.only_trace();
     assert_eq!(works(&trace), 10);
     assert!(fdr("overview", &[&trace]).contains("the last panic: panic in thread "));
-    assert!(fdr("replay --before-panic", &[&trace]).contains("programs::work"));
+    assert!(fdr("replay --before-panic", &[&trace]).contains("programs::endings::fail"));
     fs::remove_file(folder.only_trace()).expect("the trace");
     assert_eq!(
         like_untraced(&folder, "FDR=1 FDR_PANIC=1", "panic")

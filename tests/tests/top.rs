@@ -202,7 +202,8 @@ fn functions_have_states_where_the_process_tells_them() {
         assert_eq!(times(&thread["functions"], name), wanted, "{thread:#}");
     }
     // Without the states, these fields are null.
-    let program = start(Program::named("states", &folder), "", &["endless"]);
+    let program = Program::named("states", &folder);
+    let program = start(program, "FDR_SCHED=0", &["endless"]);
     let found = once(&folder, program.id(), &[]);
     assert!(found["states_over_ns"].is_null(), "{found:#}");
     let spin = row(&found["functions"], "programs::states::spin");

@@ -36,8 +36,8 @@ that it made are not below it. A path of more than 1000 functions ends in
 [more].
 
 -o app.svg draws the flame graph: a frame for each path, as wide as its time,
-below the frame of its caller. A click zooms in, Ctrl+F searches. Several traces are
-one picture. fdr diff --flame compares two sides.
+below the frame of its caller. A click zooms in, Ctrl+F searches. Several traces
+are one picture. fdr diff --flame compares two sides.
 
 Examples:
   fdr flame -o app.svg app.fdr    the picture, for a browser
