@@ -93,7 +93,7 @@ fn estimated(report: &Report, notes: &mut Vec<String>) {
             false => format!(" (standard error of calls up to {most:.0} %)"),
         };
         what.push(format!(
-            "{} were only looked at, in slices of time drawn by lot{error}",
+            "calls of {} were only looked at, in slices of time drawn by lot{error}",
             things(&looked_at)
         ));
     }

@@ -2,7 +2,7 @@
 //! recorder's totals count each task of the run. Notes tell of those that have a note. A task that the totals count is
 //! never counted by its note, too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use fdr_formats::filter::Filter;
@@ -10,7 +10,7 @@ use fdr_formats::lengths;
 use fdr_formats::model::FunctionTotals;
 use fdr_formats::notes::task_state;
 use fdr_formats::tasks::TotalKind;
-use fdr_formats::{Clock, FunctionId, Ticks, TraceInfo};
+use fdr_formats::{Clock, Function, FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::task_table::{Task, TraceTasks};
@@ -104,6 +104,8 @@ pub(crate) struct Tasks {
     pub(crate) is_whole: bool,
     /// The longest first.
     pub(crate) open: Vec<OpenTask>,
+    /// Functions whose calls were only counted for a while. Tasks that began then are not known.
+    pub(crate) only_counted: Vec<String>,
 }
 
 /// The sums of one function, in ticks.
@@ -168,15 +170,31 @@ impl Tasks {
         open.retain(|task| is_shown(&task.name));
         open.sort_by(|a, b| b.elapsed_ns.cmp(&a.elapsed_ns).then(a.id.cmp(&b.id)));
         sort(&mut rows, options);
+        let only_counted = only_counted(info, &rows, is_whole);
         let all = rows.len();
         rows.truncate(options.limit.unwrap_or(all));
         Ok(Tasks {
+            only_counted,
             hidden: all - rows.len(),
             rows,
             is_whole,
             open,
         })
     }
+}
+
+/// The functions of these tasks that have calls without a time. Only the whole run knows them.
+fn only_counted(info: &TraceInfo, rows: &[Row], is_whole: bool) -> Vec<String> {
+    let threads = info.threads.iter().flat_map(|thread| &thread.totals);
+    let counted = threads.chain(&info.missing_totals).filter(|totals| {
+        let is_timed = |function: &Function| !function.untimed;
+        is_whole && totals.untimed > 0 && info.function(totals.function).is_some_and(is_timed)
+    });
+    let names: BTreeSet<String> = counted
+        .map(|totals| name_of(info, totals.function))
+        .collect();
+    let rows = rows.iter().map(|row| &row.name);
+    rows.filter(|name| names.contains(*name)).cloned().collect()
 }
 
 fn add_totals(info: &TraceInfo, sums: &mut BTreeMap<(String, Option<String>), Sums>) {

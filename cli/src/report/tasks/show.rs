@@ -157,6 +157,12 @@ fn notes(tasks: &Tasks) -> Vec<String> {
         notes.push(" (no tasks)".to_owned());
     }
     notes.extend(never_polled_in_words(&tasks.rows));
+    if !tasks.only_counted.is_empty() {
+        let functions = ui::first_of(&tasks.only_counted, |name| ui::clean(name).into_owned());
+        notes.push(format!(
+            "not in the table: tasks that began while calls of their function were only counted (FDR_BUDGET): {functions}"
+        ));
+    }
     notes.push("mean to max: of tasks that finished; p50 and p99 are within 7 %".to_owned());
     if !tasks.rows.is_empty() {
         notes.push(NOT_IN_TIME.to_owned());
@@ -180,6 +186,7 @@ pub(crate) fn write_json(
         "reason": info.reason,
         "by": by,
         "is_whole_run": tasks.is_whole,
+        "only_counted": tasks.only_counted,
         "tasks": tasks.rows,
         "tasks_not_shown": tasks.hidden,
         "open_tasks": tasks.open,

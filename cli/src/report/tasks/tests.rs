@@ -141,6 +141,21 @@ fn totals(function: u32, calls: u64, untimed: u64, total: u64, own: u64) -> Func
 }
 
 #[test]
+fn functions_with_calls_that_were_only_counted_are_named() {
+    let polls = totals(1, 90, 10, 9_000, 900);
+    let rows = [totals(11, 90, 0, 9_000, 900), totals(13, 90, 90, 900, 900)];
+    let info = info(rows.into_iter().chain([polls]).collect());
+    let found = trace_tasks(&[]);
+    assert_eq!(tasks(&info, &found, true, false).only_counted, ["serve"]);
+    let of_notes = trace_tasks(&[(7, 0, 1, ENDED, 0, 400, 350, 30, 3)]);
+    assert!(
+        tasks(&info, &of_notes, false, false)
+            .only_counted
+            .is_empty()
+    );
+}
+
+#[test]
 fn notes_count_tasks_missing_from_totals() {
     let counted = vec![
         totals(11, 90, 0, 9_000, 900),
