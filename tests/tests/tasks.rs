@@ -441,3 +441,15 @@ fn off_means_that_no_task_is_made() {
     let wanted = vec![("programs::tasks::waits".to_owned(), 0); 3];
     assert_eq!(names, wanted);
 }
+
+#[test]
+fn functions_whose_tasks_were_not_all_counted_are_named() {
+    let folder = Folder::new("tasks-budget");
+    let program = Program::named("tasks", &folder).args(&["many", "100000", "2"]);
+    let program = program.set("FDR=1 FDR_OUT=app.fdr FDR_BUDGET=0.0001% FDR_BUFFER=256K");
+    drop(program.run().ok());
+    let tasks = json("report --tasks", &[&folder.join("app.fdr")]);
+    let request = "programs::tasks::request";
+    assert_eq!(tasks["only_counted"], serde_json::json!([request]));
+    assert_eq!(by_name(&tasks["tasks"])[request]["unfinished"], 0);
+}

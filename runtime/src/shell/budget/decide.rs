@@ -412,6 +412,22 @@ mod tests {
     }
 
     #[test]
+    fn functions_with_tasks_are_never_looked_at() {
+        let looked_at = Some((vec![1], Level::LookedAt));
+        for (has_tasks, wanted) in [(false, looked_at), (true, None)] {
+            let mut some = functions(&[(0, 600_000)]);
+            let before = some[0].counted;
+            some[0].begin_check(FunctionLevel {
+                level: Some(Level::Counted),
+                is_auto: true,
+                has_tasks,
+            });
+            some[0].counted = before + 600_000;
+            assert_eq!(decided(&some, 10_000_000, 1), wanted);
+        }
+    }
+
+    #[test]
     fn calls_behind_a_filter_are_not_estimated() {
         let at = |with_slot| CpuTimes {
             with_slot,
