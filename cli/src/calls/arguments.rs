@@ -53,6 +53,17 @@ pub(crate) fn span_of(kind: NoteKind, body: &[u8]) -> Option<u64> {
     (id != 0).then_some(id)
 }
 
+/// The function or span whose arguments or first fields the note has.
+pub(crate) fn function_of(kind: NoteKind, body: &[u8]) -> Option<FunctionId> {
+    match Note::decode(kind, body)? {
+        Note::Arguments { function, .. } => Some(FunctionId(function)),
+        Note::Event { name, form, .. } => {
+            (Form::from_number(form) == Some(Form::Begin)).then_some(FunctionId(name))
+        }
+        _ => None,
+    }
+}
+
 /// The notes of one call: its arguments, and its result.
 pub(crate) struct CallNotes {
     pub(crate) function: FunctionId,

@@ -7,7 +7,7 @@ use fdr_formats::calls::EndedCall;
 use fdr_formats::notes::{Form, Note, NoteKind, form_of};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 
-use crate::calls::arguments::PathNotes;
+use crate::calls::arguments::{PathNotes, function_of};
 use crate::report::tasks::polls::LastNote;
 use crate::report::tasks::task_table::Task;
 use crate::stacks::Pass;
@@ -246,16 +246,7 @@ impl Pass for TasksPass {
             frame.said.event = Some(Event { time, body });
             return;
         }
-        let function = match Note::decode(kind, body) {
-            Some(Note::Arguments { function, .. }) => function,
-            Some(Note::Event { name, form, .. })
-                if Form::from_number(form) == Some(Form::Begin) =>
-            {
-                name
-            }
-            _ => return,
-        };
-        if function == frame.function.0 {
+        if function_of(kind, body) == Some(frame.function) {
             frame.said.arguments.take(time, kind, body);
         }
     }

@@ -77,7 +77,7 @@ CPU, or by another process, or waited. There, an excess below 1 ms is no
 finding; and below 20 ms neither if the thread was preempted, or waited in a
 function whose usual calls wait: the system does that to any call now and then.
 
-FDR_SCHED=1, or fdr record --sched, records them all the time.
+FDR_SCHED=1, or fdr record --sched, records threads' states all the time.
 
 There, a last line also says how much of the CPU time is in no traced call, in
 which thread and in which functions, if it is more than a tenth.

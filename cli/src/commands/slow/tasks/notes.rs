@@ -1,10 +1,10 @@
 //! What slow tasks say: the arguments of their functions, and the events in their polls.
 
-use fdr_formats::notes::{Form, Note, NoteKind, form_of};
+use fdr_formats::notes::{Form, NoteKind, form_of};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use crate::calls::arguments::{CallNotes, PathNotes, span_of};
+use crate::calls::arguments::{CallNotes, PathNotes, function_of, span_of};
 use crate::calls::events::Events;
 use crate::report::tasks::polls::Poll;
 use crate::stacks::Pass;
@@ -21,31 +21,37 @@ struct Stretch {
 
 /// The polls of the slow tasks, of each thread in the order of time, and the tasks.
 #[derive(Debug, Default)]
-pub(super) struct Stretches(HashMap<ThreadId, Vec<Stretch>>, HashSet<u64>);
+pub(super) struct Stretches {
+    by_thread: HashMap<ThreadId, Vec<Stretch>>,
+    tasks: HashSet<u64>,
+}
 
 impl Stretches {
     pub(super) fn add(&mut self, task: u64, polls: &[Poll]) {
-        self.1.insert(task);
+        self.tasks.insert(task);
         for poll in polls {
-            self.0.entry(poll.thread).or_default().push(Stretch {
-                start: poll.start,
-                end: poll.end,
-                task,
-                function: poll.function,
-                is_first: poll.number == 1,
-            });
+            self.by_thread
+                .entry(poll.thread)
+                .or_default()
+                .push(Stretch {
+                    start: poll.start,
+                    end: poll.end,
+                    task,
+                    function: poll.function,
+                    is_first: poll.number == 1,
+                });
         }
     }
 
     pub(super) fn sort(&mut self) {
-        for all in self.0.values_mut() {
+        for all in self.by_thread.values_mut() {
             all.sort_by_key(|one| one.start);
         }
     }
 
     /// The last poll that began by then, if it had not ended.
     fn around(&self, thread: ThreadId, time: Ticks) -> Option<&Stretch> {
-        let all = self.0.get(&thread)?;
+        let all = self.by_thread.get(&thread)?;
         let behind = all.partition_point(|one| one.start <= time);
         let last = all.get(behind.checked_sub(1)?)?;
         (time <= last.end).then_some(last)
@@ -111,7 +117,7 @@ impl Pass for NotePass<'_> {
         }
         if let Some(task) = span_of(kind, body) {
             // Fields of a span say which task they are of, wherever they stand.
-            if self.stretches.1.contains(&task) {
+            if self.stretches.tasks.contains(&task) {
                 let notes = self.found.entry(task).or_default();
                 notes.path_notes.take(time, kind, body);
             }
@@ -124,16 +130,8 @@ impl Pass for NotePass<'_> {
         if kind == NoteKind::Event && form_of(body) == Some(Form::Instant) {
             return notes.events.take(time, kind, body);
         }
-        let function = match Note::decode(kind, body) {
-            Some(Note::Arguments { function, .. }) => function,
-            Some(Note::Event { name, form, .. })
-                if Form::from_number(form) == Some(Form::Begin) =>
-            {
-                name
-            }
-            _ => return,
-        };
-        if poll.is_first && time == poll.start && function == poll.function.0 {
+        let is_of_poll = function_of(kind, body) == Some(poll.function);
+        if poll.is_first && time == poll.start && is_of_poll {
             notes.path_notes.take(time, kind, body);
         }
     }
